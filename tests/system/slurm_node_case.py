@@ -76,6 +76,7 @@ class Hub:
 class NodeCase(unittest.TestCase):
     container_plugin = PYXIS  # and its arguments
     slurm_settings, slurm_lines = {}, ()
+    speed = 1  # of the emulator
 
     def setUp(self):
         # Ours comes last: where it is asked, the task has joined its container by then.
@@ -96,7 +97,11 @@ class NodeCase(unittest.TestCase):
             COLLOC_EMULATOR=self.slurm.path("work/gpus"),
         )
         self.slurm.run(
-            program("emulator"), "create", "--gpus", "2xA100-40GB", self.slurm.path("work/gpus")
+            program("emulator"),
+            "create",
+            "--gpus=2xA100-40GB",
+            f"--speed={self.speed}",
+            self.slurm.path("work/gpus"),
         )
         self.hub = Hub("127.0.0.1:0", self.slurm.path("munge/socket"))
         self.addCleanup(self.hub.close)

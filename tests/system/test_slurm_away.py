@@ -8,6 +8,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import struct
 import sys
@@ -356,7 +357,7 @@ class GivesWay(GivesWayCase):
         """Of nodes with different drivers each says what its own one cannot."""
         self.slurm.run(program("emulator"), "set", "machine", "cuda=12040")
         self.end_agent()
-        self.options = [f"--checkpoint={CHECKPOINT}"]
+        self.options = ["--carrier=no", f"--checkpoint={CHECKPOINT}"]
         self.start_again()
         job = self.start_training()
         self.order(job)
@@ -623,7 +624,7 @@ class PreemptedBySuspension(Preempted):
 class GivesWayByDriver(GivesWayCase):
     """Without the carrier NVIDIA's driver takes all of it."""
 
-    options = [f"--checkpoint={CHECKPOINT}"]
+    options = ["--carrier=no", f"--checkpoint={CHECKPOINT}"]
 
     def test_out_and_back(self):
         self.check_out_and_back()
@@ -636,6 +637,82 @@ class GivesWayByDriver(GivesWayCase):
 
     def test_kills(self):
         self.check_kills()
+
+
+class TwoAtOnce(GivesWayCase):
+    """The driver needs seconds for each GiB: a job on another GPU does not wait for that."""
+
+    options = ["--carrier=no", f"--checkpoint={CHECKPOINT}"]
+    speed = 0.05  # as 2.9 and 0.6 GiB on a GPU at a fifth of its speed: 7.3 s, and 1.5 s
+    large, small = 742, 153  # MiB
+    rounds = int(os.environ.get("COLLOC_SUSPEND_KILLS", "2"))
+
+    def start_on(self, gpu, mib):
+        folder = self.slurm.path("work")
+        blocks = f"--blocks=1 --first-mib={mib}"
+        return self.start_script(
+            f"exec {TRAINING} {blocks} --end={folder}/end --idle={folder}/idle",
+            f"--gres=shard:i{gpu}:10",
+        )
+
+    def start_two(self):
+        large, small = self.start_on(0, self.large), self.start_on(1, self.small)
+        self.goes_on(large)
+        return large, small
+
+    def helpers(self):
+        return [
+            int(pid)
+            for pid in filter(str.isdigit, os.listdir("/proc"))
+            if CHECKPOINT in words_of(pid)
+        ]
+
+    def where(self, report, job):
+        return self.entry(report, job).get("where", "here")
+
+    def wait_both(self, jobs, where):
+        self.hub.wait_report(lambda r: all(self.where(r, job) == where for job in jobs))
+
+    def test_the_small_one_is_out_and_back_before_the_large_one_is_out(self):
+        large, small = self.start_two()
+        self.order(large)
+        self.wait_where(large, "going")
+        began = time.monotonic()
+        self.order(large, small)
+        report = self.wait_where(small, "out")
+        took_s = time.monotonic() - began
+        self.assertEqual(self.where(report, large), "going", f"small: {took_s:.1f} s")
+        self.order(large)
+        report = self.wait_where(small, "here")
+        self.assertEqual(self.where(report, large), "going", f"small: {took_s:.1f} s")
+        self.goes_on(small)
+        self.wait_where(large, "out")
+        self.order()
+        self.wait_where(large, "here")
+        self.goes_on(large)
+        self.end_both(large, small)
+
+    def end_both(self, *jobs):
+        open(self.slurm.path("work/end"), "w").close()
+        for job in jobs:
+            self.end(job)
+
+    def test_kills_while_both_are_with_the_driver(self):
+        """One helper of two, or the agent: each job comes to where it was ordered."""
+        jobs = self.start_two()
+        for i in range(self.rounds):
+            self.order(*jobs)
+            helpers = until(lambda: len(self.helpers()) > 1 and self.helpers(), "two helpers")
+            if i % 2 == 0:
+                self.end_agent()
+                self.start_again()
+            else:
+                os.kill(helpers[0], signal.SIGKILL)
+            self.order()
+            self.wait_both(jobs, "here")
+            for job in jobs:
+                self.goes_on(job)
+        self.end_both(*jobs)
 
 
 if __name__ == "__main__":

@@ -35,16 +35,6 @@ static bool add_process(
     return true;
 }
 
-/* A process is of the job by its cgroup; or it says so, and is its user's. */
-static bool is_process_of_job(
-    const struct node *node, const struct node_process *process, uint32_t job)
-{
-    if (process->job != job)
-        return false;
-    const struct node_step *step = node_step_of_job(node, job);
-    return step ? node_process_is_of(process, job, step->uid) : !process->is_claimed;
-}
-
 static void collect_processes(struct away_jobs *away)
 {
     const struct node *node = away->node;
@@ -55,7 +45,7 @@ static void collect_processes(struct away_jobs *away)
         const struct node_gpu *gpu = &node->gpus[i];
         bool is_on = false;
         for (size_t k = 0; k < gpu->n_processes; k++) {
-            if (!is_process_of_job(node, &gpu->processes[k], away->present->job))
+            if (!away_is_process(node, &gpu->processes[k], away->present->job))
                 continue;
             is_known &= gpu->processes_known && add_process(away, gpu, &gpu->processes[k]);
             is_on = true;
@@ -190,6 +180,7 @@ void away_gather_facts(struct away_jobs *away)
         .gpu_bytes = reading_of(0),
         .host_available_bytes = host_memory_available(),
         .cgroup_left_bytes = reading_of(INFINITY)};
+    away->facts.host_available_bytes.value -= helper_pool_host_bytes(&away->helpers);
     collect_processes(away);
     away_take_share(away);
     away->inspected = 0;

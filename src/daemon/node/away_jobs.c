@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which job is next on its way, and what is reported. away_facts.c and away_steps.c have the ways
- * themselves, away_list.c has the jobs. A failure is reported until the controller no longer orders
- * the job out.
+ * themselves, away_driver.c the driver's part of them, away_list.c the jobs. A failure is reported
+ * until the controller no longer orders the job out.
  */
 #include "daemon/node/away_jobs.h"
 
@@ -80,9 +80,11 @@ static bool is_room(const struct away_jobs *away, const struct away_job *job)
     return true;
 }
 
-/* Returns whether it is on its way now. */
-static bool try_job(struct away_jobs *away, struct away_job *job)
+/* Returns whether it is on its way now. `claims`: GPUs that others wait for, or have */
+static bool try_job(struct away_jobs *away, struct away_job *job, bool *claims)
 {
+    if (job->group.is_at_work)
+        return false;
     bool is_out = job->where == NODE_JOB_OUT;
     bool is_ordered = is_wanted(away, job->job);
     if (job->is_lost && !away_find_lost(away, job))
@@ -99,22 +101,38 @@ static bool try_job(struct away_jobs *away, struct away_job *job)
     }
     if (job->retry_ms > uv_now(away->node->parts.loop))
         return false;
-    if (!is_out) {
-        away_begin(away, job, NODE_JOB_GOING, away_gather_facts);
-        return true;
-    }
-    if ((is_ordered && !job->must_return) || is_stopped(job) || !is_room(away, job))
+    bool stays_out = is_out &&
+                     ((is_ordered && !job->must_return) || is_stopped(job) || !is_room(away, job));
+    if (stays_out || !away_may_begin(away, job, claims))
         return false;
-    away_begin(away, job, NODE_JOB_COMING, away_begin_coming);
+    if (is_out)
+        away_begin(away, job, NODE_JOB_COMING, away_begin_coming);
+    else
+        away_begin(away, job, NODE_JOB_GOING, away_gather_facts);
     return true;
+}
+
+static void begin_next(struct away_jobs *away)
+{
+    bool *claims = away_claims(away);
+    for (struct away_job *job = away->first, *next; job && claims && !away->present; job = next) {
+        next = job->next;
+        try_job(away, job, claims);
+    }
+    free(claims);
 }
 
 static void try_jobs(struct away_jobs *away)
 {
-    for (struct away_job *job = away->first, *next; job && !away->present; job = next) {
-        next = job->next;
-        try_job(away, job);
-    }
+    while (!away->present && away_take_answer(away))
+        away_take_group(away);
+    if (!away->present && helper_pool_find(&away->helpers))
+        begin_next(away);
+}
+
+static void on_answer(void *context)
+{
+    away_try_soon(context);
 }
 
 /* ---- orders and polls ---- */
@@ -192,17 +210,16 @@ void away_jobs_open(struct node *node)
     if (!away)
         return;
     away->node = node;
-    away->client = helper_client_create(node->parts.loop, config->checkpoint);
-    if (!away->client) {
+    away->helpers = (struct helper_pool){.loop = node->parts.loop,
+        .program = config->checkpoint,
+        .on_answer = on_answer,
+        .context = away};
+    if (!helper_pool_open(&away->helpers)) {
         free(away);
         return;
     }
     away->is_taking = config->core.can_suspend && job_waits_socket(node);
     away->speed = copy_speed_default();
-    away->runner = (struct group_runner){.client = away->client,
-        .speed = &away->speed,
-        .on_done = away_on_group_done,
-        .context = away};
     away->try_jobs = try_jobs;
     uv_timer_init(node->parts.loop, &away->timer);
     away->timer.data = away;
@@ -217,7 +234,7 @@ void away_jobs_close(struct node *node)
     if (!away || away->is_closed)
         return;
     away->is_closed = true;
-    helper_client_close(away->client);
+    helper_pool_close(&away->helpers);
     uv_close((uv_handle_t *)&away->timer, NULL);
 }
 

@@ -18,7 +18,8 @@
  * 3. A job comes back only where its memory was, and only when that much is free there.
  * 4. Processes that Slurm has stopped (`scontrol suspend`) are neither taken off their GPUs nor put
  *    back: the driver's calls hang on them. They come back after `scontrol resume`.
- * 5. One job at a time is on its way.
+ * 5. One job at a time is on its way, beside those that are with the driver. No two with a GPU in
+ *    common are on their way at once (checkpoint/helper_pool.h says why).
  */
 #ifndef COLLOC_DAEMON_NODE_AWAY_JOBS_H
 #define COLLOC_DAEMON_NODE_AWAY_JOBS_H

@@ -39,6 +39,24 @@ struct away_job *away_add(struct away_jobs *away, uint32_t number)
     return job;
 }
 
+/* ---- its processes, by the last poll ---- */
+
+bool away_is_process(const struct node *node, const struct node_process *process, uint32_t job)
+{
+    if (process->job != job)
+        return false;
+    const struct node_step *step = node_step_of_job(node, job);
+    return step ? node_process_is_of(process, job, step->uid) : !process->is_claimed;
+}
+
+bool away_is_on(const struct node *node, uint32_t job, const struct node_gpu *gpu)
+{
+    for (size_t i = 0; i < gpu->n_processes; i++)
+        if (away_is_process(node, &gpu->processes[i], job))
+            return true;
+    return false;
+}
+
 /* ---- on disk ---- */
 
 static void write_path(const struct away_jobs *away, uint32_t job, char *path, size_t size)

@@ -3,7 +3,7 @@
 #ifndef COLLOC_DAEMON_NODE_AWAY_STATE_H
 #define COLLOC_DAEMON_NODE_AWAY_STATE_H
 
-#include "checkpoint/group_runner.h"
+#include "checkpoint/helper_pool.h"
 #include "checkpoint/suspend_rules.h"
 #include "checkpoint/suspension_record.h"
 #include "daemon/node/node_state.h"
@@ -18,14 +18,18 @@ struct away_job {
     bool is_lost;     /* its record is damaged: its processes say what was in it (away_lost.c) */
     struct suspension_record record;
     struct node_job said; /* failure, why, took_us */
-    uint64_t retry_ms;    /* in the loop's time: not tried before */
+
+    /* in the loop's time */
+    uint64_t retry_ms;          /* not tried before */
+    uint64_t began_ms, step_ms; /* its way, the present step of it */
+
+    struct pooled_group group; /* its processes, while they are with the driver */
 };
 
 struct away_jobs {
     struct node *node;
-    struct helper_client *client;
+    struct helper_pool helpers;
     struct copy_speed speed;
-    struct group_runner runner;
     uv_timer_t timer;
     bool is_taking; /* the settings and the library allow it */
     bool is_closed;
@@ -41,14 +45,14 @@ struct away_jobs {
     size_t n_gpus;
     char driver_fault[128]; /* why the driver cannot be used; "": it can */
 
-    /* of the job on its way */
-    struct away_job *present; /* NULL: none */
+    /* of the job whose turn it is */
+    struct away_job *present; /* NULL: none; not while it is with the driver */
+    struct helper_client *client;
     struct suspend_facts facts;
     size_t inspected;
-    uint64_t began_ms, step_ms; /* the way, its present step; in the loop's time */
     void (*next_step)(struct away_jobs *away);
 
-    void (*try_jobs)(struct away_jobs *away); /* no job is on its way: the next begins its own */
+    void (*try_jobs)(struct away_jobs *away); /* it is no job's turn: the next goes on, or begins */
 };
 
 /* ---- away_list.c ---- */
@@ -58,6 +62,12 @@ struct away_job *away_find(const struct away_jobs *away, uint32_t number);
 
 /* Adds a job that is on its GPUs. Returns NULL when memory is out. */
 struct away_job *away_add(struct away_jobs *away, uint32_t number);
+
+/* Is the process of the job: by its cgroup; or it says so, and is its user's? */
+bool away_is_process(const struct node *node, const struct node_process *process, uint32_t job);
+
+/* Is a process of the job on the GPU, by the last poll? */
+bool away_is_on(const struct node *node, uint32_t job, const struct node_gpu *gpu);
 
 /* The GPU memory that the record of the job has. */
 int64_t away_out_bytes(const struct away_job *job);
@@ -84,6 +94,24 @@ bool away_find_lost(struct away_jobs *away, struct away_job *job);
  * user may have. */
 void away_take_share(struct away_jobs *away);
 
+/* ---- away_driver.c ---- */
+
+/* The present job's processes go to the driver, and it is the next job's turn.
+ *   host_bytes: that the driver copies to the host */
+void away_run_group(struct away_jobs *away, enum group_goal goal, double host_bytes);
+
+/* It is the turn of a job for which the driver has answered: away_take_group goes on with it.
+ * Returns false: there is none. */
+bool away_take_answer(struct away_jobs *away);
+
+/* Returns which of the node's GPUs jobs with the driver have; the caller frees it. NULL: memory is
+ * out. */
+bool *away_claims(const struct away_jobs *away);
+
+/* Has the job none of the claimed GPUs? If it has, it claims its own: it goes on before those
+ * behind it. */
+bool away_may_begin(const struct away_jobs *away, const struct away_job *job, bool *claims);
+
 /* ---- away_way.c ---- */
 
 /* The job is the present one from now on: it is on the way that begins with `begin`. */
@@ -95,6 +123,9 @@ void away_wait(struct away_jobs *away, void (*step)(struct away_jobs *away));
 
 /* Ends the present way; the job is where it says by now. */
 void away_finish(struct away_jobs *away, enum node_job_where where);
+
+/* It is the next job's turn, soon: not from within the call, as many may be tried. */
+void away_try_soon(struct away_jobs *away);
 
 /* ---- away_facts.c ---- */
 
@@ -112,7 +143,7 @@ void away_begin_coming(struct away_jobs *away);
 /* The present job stays, or comes back first if something of it may be away. */
 void away_fail(struct away_jobs *away, enum node_job_failure failure, const char *why);
 
-/* Of the group runner. */
-void away_on_group_done(void *context, enum group_answer answer, const char *error);
+/* The driver has answered for the present job. */
+void away_take_group(struct away_jobs *away);
 
 #endif

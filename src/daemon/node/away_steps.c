@@ -39,12 +39,12 @@ static bool is_alive(const struct away_jobs *away, size_t i)
 
 static uint64_t waited_ms(const struct away_jobs *away)
 {
-    return uv_now(away->node->parts.loop) - away->step_ms;
+    return uv_now(away->node->parts.loop) - away->present->step_ms;
 }
 
 static void begin_step(struct away_jobs *away)
 {
-    away->step_ms = uv_now(away->node->parts.loop);
+    away->present->step_ms = uv_now(away->node->parts.loop);
 }
 
 static void open_gates(struct away_jobs *away)
@@ -78,17 +78,6 @@ static enum preload_carry_answer ask_carriers(const struct away_jobs *away, bool
         worst = answer > worst ? answer : worst;
     }
     return worst;
-}
-
-static void run_group(struct away_jobs *away, enum group_goal goal)
-{
-    const struct suspension_record *record = &away->present->record;
-    process_group_init(&away->runner.group, goal);
-    away->runner.n_moves = 0;
-    away->runner.teaches_nothing = record->is_carried;
-    away->runner.group.count = record->n_processes;
-    memcpy(away->runner.group.processes, record->processes, sizeof record->processes);
-    group_runner_start(&away->runner);
 }
 
 /* Where each process stands: why its ranks were not stopped together. */
@@ -148,7 +137,7 @@ void away_begin_coming(struct away_jobs *away)
     if (away->present->record.are_clients)
         begin_bring_back(away);
     else
-        run_group(away, GROUP_RUNNING);
+        away_run_group(away, GROUP_RUNNING, 0);
 }
 
 static void end_coming(struct away_jobs *away, enum group_answer answer, const char *error)
@@ -180,16 +169,22 @@ void away_fail(struct away_jobs *away, enum node_job_failure failure, const char
     away_begin_coming(away);
 }
 
-/* What stays on each GPU, as contexts: at least one byte, since the job comes back only there. */
-static int64_t kept_bytes(const struct away_jobs *away)
+/* What its carriers do not take. */
+static double left_bytes(const struct away_jobs *away)
 {
-    double bytes = reading_or(suspension_record_bytes(&away->present->record), 0);
-    if (!away->present->record.are_clients)
-        return 1;
-    for (size_t i = 0; i < away->present->record.n_processes; i++) {
+    const struct suspension_record *record = &away->present->record;
+    double bytes = reading_or(suspension_record_bytes(record), 0);
+    for (size_t i = 0; record->is_carried && i < record->n_processes; i++) {
         const struct preload_page *page = page_of(away, i);
         bytes -= page ? (double)atomic_load(&page->carry_bytes) : 0;
     }
+    return bytes;
+}
+
+/* What stays on each GPU, as contexts: at least one byte, since the job comes back only there. */
+static int64_t kept_bytes(const struct away_jobs *away)
+{
+    double bytes = away->present->record.are_clients ? left_bytes(away) : 0;
     return bytes > 1 ? (int64_t)bytes : 1;
 }
 
@@ -218,13 +213,13 @@ static void end_going(struct away_jobs *away, enum group_answer answer, const ch
         away_fail(away, NODE_JOB_NOT_NOW, *error ? error : "the driver does not answer");
 }
 
-void away_on_group_done(void *context, enum group_answer answer, const char *error)
+void away_take_group(struct away_jobs *away)
 {
-    struct away_jobs *away = context;
+    const struct pooled_group *group = &away->present->group;
     if (away->present->where == NODE_JOB_GOING)
-        end_going(away, answer, error);
+        end_going(away, group->answer, group->runner.error);
     else
-        end_coming(away, answer, error);
+        end_coming(away, group->answer, group->runner.error);
 }
 
 /* What has been taken comes back. */
@@ -251,7 +246,7 @@ static void take_away(struct away_jobs *away)
     else if (is_alone || answer == PRELOAD_CARRIES_LOST || answer == PRELOAD_CARRIES_STILL)
         fail_carriers(away);
     else
-        run_group(away, GROUP_SUSPENDED);
+        away_run_group(away, GROUP_SUSPENDED, left_bytes(away));
 }
 
 /* Returns the number of processes without a page, and whether a call of the others is in flight. */
@@ -303,7 +298,7 @@ static void close_gates(struct away_jobs *away)
             job_rooms_lend(away->node, away->present->job, &away->present->record);
             take_away(away);
         } else
-            run_group(away, GROUP_SUSPENDED);
+            away_run_group(away, GROUP_SUSPENDED, left_bytes(away));
     }
 }
 

@@ -13,7 +13,8 @@ void away_begin(struct away_jobs *away, struct away_job *job, enum node_job_wher
     void (*begin)(struct away_jobs *away))
 {
     away->present = job;
-    away->began_ms = away->step_ms = uv_now(away->node->parts.loop);
+    away->client = helper_pool_find(&away->helpers);
+    job->began_ms = job->step_ms = uv_now(away->node->parts.loop);
     job->where = where;
     begin(away);
 }
@@ -31,9 +32,15 @@ static void on_timer(uv_timer_t *timer)
         away->try_jobs(away);
 }
 
+void away_try_soon(struct away_jobs *away)
+{
+    if (!away->present && !away->is_closed)
+        uv_timer_start(&away->timer, on_timer, 0, 0);
+}
+
 void away_wait(struct away_jobs *away, void (*step)(struct away_jobs *away))
 {
-    uint64_t waited_ms = uv_now(away->node->parts.loop) - away->step_ms;
+    uint64_t waited_ms = uv_now(away->node->parts.loop) - away->present->step_ms;
     int64_t wait_ms = clamp_int64((int64_t)(waited_ms / WAIT_PART), WAIT_MIN_MS, WAIT_MAX_MS);
     away->next_step = step;
     uv_timer_start(&away->timer, on_timer, (uint64_t)wait_ms, 0);
@@ -46,10 +53,10 @@ void away_finish(struct away_jobs *away, enum node_job_where where)
     bool is_done = where == NODE_JOB_OUT ? job->where == NODE_JOB_GOING : !job->said.failure;
     away->present = NULL;
     away->next_step = NULL;
-    job->said.took_us = is_done ? (int64_t)(now_ms - away->began_ms) * MS_US : 0;
+    job->said.took_us = is_done ? (int64_t)(now_ms - job->began_ms) * MS_US : 0;
     if (is_done)
         log_info("job %u is %s, after %.2f s", job->job, where == NODE_JOB_OUT ? "out" : "back",
-            (double)(now_ms - away->began_ms) / 1000);
+            (double)(now_ms - job->began_ms) / 1000);
     job->where = where;
     job->retry_ms = is_done && where == NODE_JOB_OUT ? 0 : now_ms + RETRY_MS; /* after a poll */
     if (where == NODE_JOB_HERE) {
@@ -57,5 +64,5 @@ void away_finish(struct away_jobs *away, enum node_job_where where)
         if (job->has_record)
             away_remove_record(away, job);
     }
-    uv_timer_start(&away->timer, on_timer, 0, 0); /* not from here: many may be tried */
+    away_try_soon(away);
 }

@@ -142,7 +142,7 @@ static void run_group_on_gpus(struct suspension *s)
 
 static const char *error_of(const struct suspension *s, const char *otherwise)
 {
-    const char *error = s->orders->run->runner.error;
+    const char *error = s->orders->run->group.runner.error;
     return *error ? error : otherwise;
 }
 
@@ -354,7 +354,7 @@ static void end_refused(struct suspension *s, enum suspension_failure failure, c
 static void end_stuck(struct suspension *s)
 {
     const char *why = error_of(s, "the driver does not answer");
-    if (!s->orders->run->runner.group.was_touched && !s->orders->is_found) {
+    if (!s->orders->run->group.runner.group.was_touched && !s->orders->is_found) {
         end_refused(s, SUSPENSION_TIMED_OUT, why);
         return;
     }
@@ -365,7 +365,7 @@ static void end_stuck(struct suspension *s)
 static void end_suspension(struct suspension *s, enum group_answer answer)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
-    bool was_stuck = s->orders->run->runner.group.error == -ETIMEDOUT;
+    bool was_stuck = s->orders->run->group.runner.group.error == -ETIMEDOUT;
     switch (answer) {
     case GROUP_DONE:
         if (s->orders->kind == ORDER_SUSPEND || !task) {
@@ -410,7 +410,7 @@ static void end_leaving(struct suspension *s, enum group_answer answer)
         complete_leaving(s);
     else if (answer == GROUP_BROKEN)
         fail_broken(s);
-    else if (answer == GROUP_UNDONE || !s->orders->run->runner.group.was_touched)
+    else if (answer == GROUP_UNDONE || !s->orders->run->group.runner.group.was_touched)
         suspension_fail_order(
             s, SUSPENSION_NOT_NOW, true, error_of(s, "the driver does not take its context"));
     else
@@ -691,7 +691,7 @@ void suspension_decide(struct suspension *s)
     struct suspend_facts facts = s->facts;
     if (is_near)
         facts.gpu_bytes = reading_of(0);
-    double promised_bytes = suspension_bytes_with_driver(s);
+    double promised_bytes = helper_pool_host_bytes(&s->helpers);
     facts.host_available_bytes.value -= promised_bytes;
     facts.cgroup_left_bytes.value -= promised_bytes;
     enum suspend_refusal refusal = suspend_check(&facts);

@@ -123,7 +123,7 @@ static struct order **find_due(struct suspension *s, bool is_urgent, bool *claim
 static struct order **find_next(struct suspension *s)
 {
     struct order **found = find_answered(s);
-    if (*found || !suspension_find_helper(s))
+    if (*found || !helper_pool_find(&s->helpers))
         return found;
     bool *claims = suspension_claims(s);
     found = find_due(s, true, claims);
@@ -225,7 +225,7 @@ void suspension_begin_next(struct suspension *s)
         if (!order->started_us)
             order->started_us = clock_monotonic_us();
         order->is_under_way = true;
-        s->client = suspension_find_helper(s);
+        s->client = helper_pool_find(&s->helpers);
         s->begin_order(s);
     }
 }

@@ -161,14 +161,22 @@ void suspension_continue(struct suspension *s, uint64_t task)
 
 /* ---- life ---- */
 
+static void on_answer(void *context)
+{
+    suspension_begin_next(context);
+}
+
 struct suspension *suspension_create(const struct suspension_options *options)
 {
     struct suspension *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->parts = *options;
-    s->helpers[0] = helper_client_create(options->loop, options->config->checkpoint);
-    if (!s->helpers[0]) {
+    s->helpers = (struct helper_pool){.loop = options->loop,
+        .program = options->config->checkpoint,
+        .on_answer = on_answer,
+        .context = s};
+    if (!helper_pool_open(&s->helpers)) {
         free(s);
         return NULL;
     }
@@ -187,8 +195,7 @@ void suspension_close(struct suspension *s)
     if (!s || s->is_closed)
         return;
     s->is_closed = true;
-    for (size_t i = 0; i < HELPERS_MAX; i++)
-        helper_client_close(s->helpers[i]);
+    helper_pool_close(&s->helpers);
     uv_close((uv_handle_t *)&s->timer, NULL);
     for (struct order *order = s->orders; order; order = order->next)
         order->asker = NULL;

@@ -3,17 +3,13 @@
 #ifndef COLLOC_DAEMON_SUSPENSION_STATE_H
 #define COLLOC_DAEMON_SUSPENSION_STATE_H
 
-#include "checkpoint/group_runner.h"
+#include "checkpoint/helper_pool.h"
 #include "checkpoint/suspend_rules.h"
 #include "checkpoint/suspension_record.h"
 #include "daemon/suspension/suspension.h"
 #include "exec/cgroup_path.h"
 
-enum {
-    SUSPENSION_WHY_SIZE = 256,
-    HELPERS_MAX = 17, /* chosen: one for each GPU of NVIDIA's largest servers, and one for the order
-                         under way */
-};
+enum { SUSPENSION_WHY_SIZE = 256 };
 
 enum order_kind { ORDER_SUSPEND, ORDER_RESUME, ORDER_MOVE, ORDER_RELOCATE };
 
@@ -25,13 +21,8 @@ typedef void suspension_lent(struct suspension *s, const char *why_not);
 
 /* An order that is with the driver, or was (order_driver.c). */
 struct driver_run {
-    struct suspension *suspension;
-    struct group_runner runner;
+    struct pooled_group group;
     struct suspension_record record; /* the order's, meanwhile */
-    double host_bytes;               /* that the driver copies to the host */
-    bool is_at_work;                 /* until its answer is taken */
-    bool is_answered;
-    enum group_answer answer;
 };
 
 struct order {
@@ -79,7 +70,7 @@ struct failure {
 
 struct suspension {
     struct suspension_options parts;
-    struct helper_client *helpers[HELPERS_MAX]; /* NULL: not made yet */
+    struct helper_pool helpers;
     struct copy_speed speed;
     int cuda_version; /* of the driver; CUDA_VERSION_UNKNOWN before it was queried */
     size_t n_gpus;
@@ -271,12 +262,6 @@ bool suspension_may_go_on(
 
 /* Returns whether the driver is at work for the order, or its answer was not taken. */
 bool suspension_is_with_driver(const struct order *order);
-
-/* Returns a helper that no order with the driver uses; NULL: there is none. */
-struct helper_client *suspension_find_helper(const struct suspension *s);
-
-/* Returns how much host memory the orders with the driver fill. */
-double suspension_bytes_with_driver(const struct suspension *s);
 
 /* Returns the runner of the order under way, whose group and moves are to be set. */
 struct group_runner *suspension_runner(struct suspension *s);
