@@ -59,7 +59,7 @@ soak: with-tests
 	seed=$$(shuf --input-range=1000-4000000000 --head-count=1); echo "preload_step_threads: COLLOC_THREADED_SEED=$$seed"; \
 	    COLLOC_THREADED_TRAININGS=2000 COLLOC_THREADED_SEED=$$seed $(BUILD)/tests/unit/preload/test_preload_step_threads
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
-	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=200 python3 tests/system/test_suspend.py Kills
+	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=200 COLLOC_SUSPEND_SEED=$$$$ python3 tests/system/test_suspend.py Kills KillsOfSeveral
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=400 python3 tests/system/test_suspend.py \
 	    Carried.test_kills Carried.test_killed_tasks CarriedClients.test_kills CarriedClients.test_killed_tasks
 	COLLOC_BUILD=$(BUILD) COLLOC_FULL_ROUNDS=10 COLLOC_FULL_SEED=$$$$ python3 tests/system/test_full_gpu.py

@@ -1530,6 +1530,7 @@ class Kills(Suspend):
     """collocd or its helper is killed at random instants of suspensions, resumptions and moves."""
 
     speed = 20
+    mib = LARGE_MIB
     rounds = int(os.environ.get("COLLOC_SUSPEND_KILLS", "6"))
 
     def settle(self, task, pid):
@@ -1538,7 +1539,7 @@ class Kills(Suspend):
         def settled():
             row, found = self.processes().get(pid), self.task(task)
             if found["state"] == "RUNNING":
-                return row and row[1:] == (LARGE_MIB, "") and found
+                return row and row[1:] == (self.mib, "") and found
             return row and row[2] == "suspended" and not found["gpus"] and found
 
         return until(settled, f"task {task} to run or to be suspended")
@@ -1577,6 +1578,73 @@ class Kills(Suspend):
             return True
         self.colloc("resume", str(task), code=None)
         return False
+
+
+class KillsOfSeveral(Kills):
+    """The driver works for several GPUs at a time when collocd, a helper or a task is killed."""
+
+    gpus = "4xA100-40GB"
+    speed = 2  # 1 GiB leaves in a quarter of a second
+    mib = 1024
+    settings = {**Suspend.settings, "carrier": "no"}
+
+    def ask(self, task, pid, chance):
+        """An order that changes where the task is; its answer is not waited for."""
+        found = self.settle(task, pid)
+        verb, body = "resume", {}
+        if found["state"] == "RUNNING":
+            verb = chance.choice(["suspend", "suspend", "move"])
+        if verb == "move":
+            body = {
+                "gpus": [str(chance.choice([g for g in range(4) if str(g) != found["gpus"][0]]))]
+            }
+        connection = self.connection()
+        self.addCleanup(connection.close)
+        connection.request("POST", f"/v1/tasks/{task}/{verb}", json.dumps(body))
+
+    def kill_one(self, tasks, chance):
+        """Returns which of the three was killed, and the task, if it was one."""
+        victim, helpers = chance.random(), self.helpers()
+        if victim < 0.15:
+            task = chance.choice(list(tasks))
+            os.kill(tasks[task], signal.SIGKILL)
+            return "task", task
+        if helpers and victim < 0.6:
+            os.kill(chance.choice(helpers), signal.SIGKILL)
+            return "helper", None
+        self.restart(signal.SIGKILL)
+        return "collocd", None
+
+    def start_one(self):
+        task = self.start_task(self.mib)
+        return task, self.pid(task, self.mib)
+
+    def check_killed(self, task, pid):
+        """Its memory is free, and nothing of it is run again by mistake."""
+        until(lambda: pid not in self.processes(), "its memory to be free")
+        until(lambda: self.task(task)["state"] == "FAILED", f"the end of task {task}")
+
+    def test_nothing_is_lost(self):
+        tasks = dict(self.start_one() for _ in range(3))
+        with kill_counts.of(self, SEED) as killed:
+            self.kill_in_rounds(tasks, random.Random(SEED), killed)
+            for task, pid in tasks.items():
+                until(lambda: self.is_back(task, pid), f"task {task} to run at the end")
+                self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def kill_in_rounds(self, tasks, chance, killed):
+        for _ in range(self.rounds):
+            for task, pid in tasks.items():
+                self.ask(task, pid, chance)
+            end = time.monotonic() + chance.random() * 0.6
+            until(lambda: time.monotonic() > end)
+            victim, task = self.kill_one(tasks, chance)
+            killed[victim] += 1
+            if task:
+                self.check_killed(task, tasks.pop(task))
+                tasks.update([self.start_one()])
+            for pid in tasks.values():
+                self.assertTrue(is_alive(pid))
 
 
 if __name__ == "__main__":
