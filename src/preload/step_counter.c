@@ -12,9 +12,15 @@
  * longer one has no period and they do not count all over it: nothing is known then.
  *
  * A compiler makes many calls before a training makes its first one. A long window that began with
- * these takes a training of few calls half a minute to fill. So where no marks are known, the last
- * second's calls are examined, too. If two seconds agree, their marks are used, and a window of the
- * same length begins: it judges them without what was before.
+ * these takes a training of few calls half a minute to fill. So where no marks are known, the calls
+ * of the last second are examined, too; after each second one the last two, after each fourth one
+ * four, after each eighth one eight: a slow training makes no six steps in less.
+ *
+ *     second    1   2   3   4   5   6   7   8
+ *     examined  .   ..  .   ....    ..  .   ........
+ *
+ * Of those that find a period two have to agree, or one and a window. Their marks are used, and a
+ * window of the same length begins: it judges them without what was before.
  *
  * Two of the three marks make a step, which ends when one comes that is not behind the last one:
  *
@@ -133,13 +139,14 @@ static uint64_t made_calls(const struct step_counter *counter)
 
 static void begin_part(struct step_counter *counter, int64_t now_us)
 {
-    counter->part = counter->window.used;
+    counter->part[counter->parts % STEP_PARTS_MAX] = counter->window.used;
     counter->part_us = now_us;
 }
 
 static void begin_window(struct step_counter *counter, int64_t now_us)
 {
     step_window_clear(&counter->window);
+    counter->parts = 0;
     begin_part(counter, now_us);
 }
 
@@ -390,20 +397,33 @@ static void examine_window(struct step_counter *counter, int64_t now_us)
 static bool is_part_over(const struct step_counter *counter, int64_t now_us)
 {
     return counter->marks.n == 0 && now_us - counter->part_us >= PART_US &&
-           counter->window.used - counter->part >= PART_CALLS_MIN;
+           counter->window.used - counter->part[counter->parts % STEP_PARTS_MAX] >= PART_CALLS_MIN;
+}
+
+/* Returns the first call of the last 1, 2, 4 or 8 seconds, the last of which is over: as many as
+ * divide the number of seconds. */
+static uint32_t parts_from(const struct step_counter *counter)
+{
+    uint32_t over = counter->parts + 1, seconds = 1;
+    while (seconds < STEP_PARTS_MAX && over % (2 * seconds) == 0)
+        seconds *= 2;
+    return counter->part[(over - seconds) % STEP_PARTS_MAX];
 }
 
 static void examine_part(struct step_counter *counter, int64_t now_us)
 {
-    uint32_t used = counter->window.used, calls = used - counter->part;
+    uint32_t used = counter->window.used, calls = used - parts_from(counter);
     uint32_t examined = calls < PART_CALLS_MAX ? calls : PART_CALLS_MAX;
     struct step_marks found = step_period_find(&counter->window, used - examined);
     judge_marks(counter, &found, now_us);
-    counter->candidate = found;
-    if (counter->marks.n > 0)
+    if (found.n > 0) /* too few steps, or calls of before them, say nothing of a candidate */
+        counter->candidate = found;
+    if (counter->marks.n > 0) {
         begin_window(counter, now_us);
-    else
-        begin_part(counter, now_us);
+        return;
+    }
+    counter->parts++;
+    begin_part(counter, now_us);
 }
 
 static void collect_call(struct step_counter *counter, uint32_t symbol, int64_t now_us)

@@ -22,6 +22,7 @@ enum {
     STEP_NAMES_MAX = 1024,   /* different calls; a PyTorch training has 50 to 400 */
     STEP_TABLE_SIZE = 4 * STEP_NAMES_MAX,
     STEP_MARKS_MAX = 3,
+    STEP_PARTS_MAX = 8, /* seconds that are examined together */
 };
 
 /* What one pass over the window finds out of each different call (step_period.c). */
@@ -82,7 +83,7 @@ struct step_counter {
 
     /* private */
     struct step_marks marks;
-    struct step_marks candidate; /* found in the window before */
+    struct step_marks candidate; /* found in the window before, or in the last seconds since */
     struct step_walk walk;
     uint32_t intervals;     /* of the present step */
     uint64_t all_intervals; /* with these marks */
@@ -93,15 +94,16 @@ struct step_counter {
     double mean_us;             /* of a step; 0: not known */
     double longest_us;          /* step, of the last hundreds */
     bool is_collecting;
-    bool is_settled;        /* a window was full: shorter ones say nothing more */
-    uint32_t collected;     /* calls in windows before this one */
-    uint32_t goal;          /* calls of the window when it is examined */
-    int64_t collects_us;    /* when the first of all these came */
-    uint32_t part;          /* of the window: a second's calls are those from this one on */
-    int64_t part_us;        /* when that second began */
-    uint32_t rests;         /* how often no period was found: the pauses become longer */
-    int64_t rests_until_us; /* no window is collected before */
-    uint64_t next_check;    /* intervals after which the marks are compared with a new window */
+    bool is_settled;               /* a window was full: shorter ones say nothing more */
+    uint32_t collected;            /* calls in windows before this one */
+    uint32_t goal;                 /* calls of the window when it is examined */
+    int64_t collects_us;           /* when the first of all these came */
+    uint32_t part[STEP_PARTS_MAX]; /* of the window: the first call of each of the last seconds */
+    uint32_t parts;                /* seconds that are over; the present one is the next */
+    int64_t part_us;               /* when the present one began */
+    uint32_t rests;                /* how often no period was found: the pauses become longer */
+    int64_t rests_until_us;        /* no window is collected before */
+    uint64_t next_check; /* intervals after which the marks are compared with a new window */
     struct step_window window;
 };
 

@@ -1085,6 +1085,41 @@ static void test_few_slow_calls(void **state)
     end(&p);
 }
 
+/* Xception of batch 128 on an H200, which decodes its images, made two to four steps of 550 calls a
+ * second. Each second without six steps erased what a longer window had found: nothing was known
+ * for 35 s. */
+static void test_many_slow_calls(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned tried; /* calls of a search for kernels before it */
+        int64_t call_us, soon_us;
+    } trainings[] = {
+        {0, 1160, 12000000},
+        {3000, 1160, 10000000},
+        {60000, 1160, 18000000},
+        {120000, 1160, 18000000},
+        {60000, 600, 8000000},
+        {60000, 300, 5000000},
+    };
+    for (size_t i = 0; i < sizeof trainings / sizeof *trainings; i++) {
+        struct process p;
+        begin(&p);
+        if (trainings[i].tried)
+            compile_calls(&p, trainings[i].tried, 300, 200);
+        p.call_us = trainings[i].call_us;
+        int64_t since_us = p.now_us;
+        while (p.counter->marks.n == 0 && p.now_us - since_us < 60000000)
+            train(&p, 1);
+        assert_in_range(p.now_us - since_us, 1, trainings[i].soon_us);
+        mark(&p);
+        train(&p, 200);
+        assert_int_equal(p.counter->unit, 1);
+        check(&p);
+        end(&p);
+    }
+}
+
 static void test_no_period_is_unknown(void **state)
 {
     (void)state;
@@ -1167,6 +1202,7 @@ int main(void)
         cmocka_unit_test(test_few_calls_after_many),
         cmocka_unit_test(test_few_slow_calls),
         cmocka_unit_test(test_late_launches),
+        cmocka_unit_test(test_many_slow_calls),
         cmocka_unit_test(test_no_period_is_unknown),
         cmocka_unit_test(test_slower_steps),
         cmocka_unit_test(test_a_stop_is_a_break),
