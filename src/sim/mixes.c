@@ -324,7 +324,8 @@ const struct mix *mixes_find(const struct mixes *mixes, const char *trainings, b
 
 /* ---- what was missing ---- */
 
-int mix_use_note_missing(struct mix_use *use, const char *trainings, bool mps, bool crashed)
+int mix_use_note_missing(
+    struct mix_use *use, const char *trainings, bool mps, bool crashed, double now_s)
 {
     for (size_t i = 0; i < use->n; i++)
         if (use->missing[i].mps == mps && strcmp(use->missing[i].trainings, trainings) == 0)
@@ -334,7 +335,7 @@ int mix_use_note_missing(struct mix_use *use, const char *trainings, bool mps, b
     char *copy = strdup(trainings);
     if (!copy)
         return -ENOMEM;
-    use->missing[use->n] = (struct missing_mix){copy, mps, crashed, 0};
+    use->missing[use->n] = (struct missing_mix){copy, mps, crashed, now_s, 0};
     return (int)use->n++;
 }
 
@@ -356,7 +357,7 @@ static int longest_first(const void *a, const void *b)
 void mix_use_print_missing(struct mix_use *use, const char *gpu, FILE *out)
 {
     qsort(use->missing, use->n, sizeof *use->missing, longest_first);
-    fprintf(out, "gpu,driver,sharing,trainings,speeds,smact,power_w,crashed,simulated_s\n");
+    fprintf(out, "gpu,driver,sharing,trainings,speeds,smact,power_w,crashed,simulated_s,first_s\n");
     for (size_t i = 0; i < use->n; i++) {
         const struct missing_mix *missing = &use->missing[i];
         if (missing->crashed)
@@ -364,6 +365,6 @@ void mix_use_print_missing(struct mix_use *use, const char *gpu, FILE *out)
         columns_print(out, gpu);
         fprintf(out, ",,%s,", missing->mps ? "mps" : "streams");
         columns_print(out, missing->trainings);
-        fprintf(out, ",,,,,%.0f\n", missing->simulated_s);
+        fprintf(out, ",,,,,%.0f,%.0f\n", missing->simulated_s, missing->first_s);
     }
 }

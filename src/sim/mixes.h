@@ -41,7 +41,8 @@ struct mix_use {
     struct missing_mix {
         char *trainings; /* as in struct mix */
         bool mps;
-        bool crashed; /* it was measured, and one of its trainings crashed */
+        bool crashed;   /* it was measured, and one of its trainings crashed */
+        double first_s; /* when the trace visits it first */
         double simulated_s;
     } * missing;
     size_t n, capacity;
@@ -70,12 +71,13 @@ bool mix_join(const char *const *sorted, int n, char *ret_trainings);
 /* Returns the mix, or NULL: it was not measured. */
 const struct mix *mixes_find(const struct mixes *mixes, const char *trainings, bool mps);
 
-/* Notes a missing mix, or finds it. Returns its index in `missing`, or -ENOMEM. */
-int mix_use_note_missing(struct mix_use *use, const char *trainings, bool mps, bool crashed);
+/* Notes a mix that is missing now, or finds it. Returns its index in `missing`, or -ENOMEM. */
+int mix_use_note_missing(
+    struct mix_use *use, const char *trainings, bool mps, bool crashed, double now_s);
 void mix_use_fini(struct mix_use *use);
 
-/* Writes the missing mixes in the form that mixes_read reads, without figures, with the column
- * simulated_s, the longest first. Those that crashed are left out: measuring them again would not
+/* Writes the missing mixes in the form that mixes_read reads, without figures, with the columns
+ * simulated_s and first_s, the longest first. Those that crashed are left out: measuring them again would not
  * help. */
 void mix_use_print_missing(struct mix_use *use, const char *gpu, FILE *out);
 

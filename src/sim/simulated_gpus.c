@@ -130,7 +130,8 @@ static bool sort_residents(
 static void note_missing(
     struct simulated_gpus *gpus, struct place *place, const char *trainings, bool mps, bool crashed)
 {
-    place->missing_mix = mix_use_note_missing(gpus->mix_use, trainings, mps, crashed);
+    double now_s = (double)place->mixed_us / (double)SECOND_US;
+    place->missing_mix = mix_use_note_missing(gpus->mix_use, trainings, mps, crashed, now_s);
     if (place->missing_mix < 0)
         gpus->error = -ENOMEM;
 }

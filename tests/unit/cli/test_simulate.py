@@ -1382,6 +1382,8 @@ class Mixes(SimulateCase):
         self.assertEqual(rows[0]["trainings"], "large + small")
         self.assertEqual((rows[0]["gpu"], rows[0]["sharing"]), ("A100-40GB", "streams"))
         self.assertGreater(float(rows[0]["simulated_s"]), 100)
+        # until the first has shown its memory
+        self.assertAlmostEqual(float(rows[0]["first_s"]), model["avg_wait_s"] * 2, delta=2)
 
     def test_without_a_table_all_are_missing(self):
         result = self.simulate(
