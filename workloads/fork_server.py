@@ -17,6 +17,7 @@ The server must not touch CUDA: a fork could not use it. It serves its own user 
 has mode 0600) and needs root for the cgroup.
 """
 import contextlib
+import gc
 import json
 import os
 import runpy
@@ -117,6 +118,8 @@ def serve_client(connection):
 def serve(path, libraries):
     for library in libraries:
         __import__(library)
+    # The collector of a fork would write to each object's page of these libraries, and copy it.
+    gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)

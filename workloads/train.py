@@ -3,7 +3,7 @@
 """Trains one of the models of the collocation studies, and prints how long each epoch took.
 
     workloads/train.py MODEL [--epochs N] [--steps N] [--batch N] [--side N --classes N]
-                       [--data FOLDER] [--device cuda|cpu] [--processes N]
+                       [--data FOLDER] [--device cuda|cpu] [--processes N] [--report-steps]
 
 MODEL is small, medium, large, a name in models.py, timm/NAME or torchvision/NAME. An epoch is
 --steps batches of synthetic data that stay on the device. With --data it is all data of the folder,
@@ -77,11 +77,21 @@ def finish(device):
         torch.cuda.synchronize()
 
 
-def train(stepper, epochs, count, device):
+def step_reporter(wanted):
+    """What is called after each step: colloc_step of the preloaded library, or nothing."""
+    report = getattr(ctypes.CDLL(None), "colloc_step", None) if wanted else None
+    if not report:
+        return lambda: None
+    report.argtypes = [ctypes.c_long]
+    return lambda: report(1)
+
+
+def train(stepper, epochs, count, device, report):
     for number, batches in zip(range(1, count + 1), epochs):
         began, since, samples = time.time(), time.monotonic(), 0
         for batch in batches:
             stepper.step(batch)
+            report()
             samples += len(batch[0]) * int(os.environ.get("WORLD_SIZE", "1"))
         finish(device)
         say(
@@ -112,6 +122,8 @@ def arguments():
     parser.add_argument("--data", metavar="FOLDER")
     parser.add_argument("--loaders", type=int, help="processes that decode images of --data (4)")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--report-steps", action="store_true",
+                        help="to colloc (docs/steps.md), which otherwise finds them")  # fmt: skip
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     options = parser.parse_args()
     for name in ("epochs", "steps", "batch", "side", "classes", "loaders", "processes"):
@@ -231,7 +243,8 @@ def main():
     else:
         steps = options.steps or SYNTHETIC_STEPS
         epochs = synthetic_epochs(training.data, steps, options.device)
-    train(stepper, epochs, options.epochs, options.device)
+    report = step_reporter(options.report_steps)
+    train(stepper, epochs, options.epochs, options.device, report)
     reserved = torch.cuda.max_memory_reserved() / 2**20 if options.device == "cuda" else None
     say(event="end", at=time.time(), reserved_mib=reserved)
 
