@@ -77,8 +77,8 @@ int mix_use_note_missing(
 void mix_use_fini(struct mix_use *use);
 
 /* Writes the missing mixes in the form that mixes_read reads, without figures, with the columns
- * simulated_s and first_s, the longest first. Those that crashed are left out: measuring them again would not
- * help. */
+ * simulated_s and first_s, the longest first. Those that crashed are left out: measuring them
+ * again would not help. */
 void mix_use_print_missing(struct mix_use *use, const char *gpu, FILE *out);
 
 #endif

@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the mixes that a trace of the dissertation visits, the longest first, on one GPU at true
-speed (docs/mixes.md).
+"""Measures the mixes that the dissertation's 60-task trace visits, on one GPU at true speed
+(docs/mixes.md), for the tables of scripts/study-mixes.
 
     tests/gpu/mixes_trial.py PROGRAMS FOLDER [--seconds=S] [--gpus=0] [--fork] [--emulated]
-                             [--trace=philly-60.txt] [--policy=magm] [--sharing=mps] [--loaders=N]
+                             [--plan=FOLDER] [--missing=FILE] [--loaders=N]
 
 PROGRAMS: a folder made by scripts/bundle; with --emulated a build folder: the GPU is the emulator's
 and the trainings pretend, so that the program itself can be tried without a GPU. Without it, a GPU
 and a python3 with PyTorch, torchvision, timm and transformers are needed; with --fork also root:
 trainings start with these libraries loaded (workloads/fork_server.py), in 1 s instead of 9.
 
-FOLDER gets missing.csv, which mixes the trace visits as the simulator has it with what is measured
-so far, programs.csv, and mixes.csv, a row when it is known. Started again with the same FOLDER it
-goes on. Trainings have a batch in GPU memory, with --loaders those of images read JPEGs; one of two
-GPUs runs as one of its two processes.
+FOLDER gets programs.csv, mixes.csv, a row when it is known, and alone.csv, the steps a second of
+each training alone on this GPU. Started again with the same FOLDER it goes on. The rows of the plan
+(scripts/study-mixes --plan) are simulated one after the other with what is measured so far, and
+what a row visits is measured before the next one; without --plan it is made here, without the rows
+of the estimators of COLLOC_EVAL_DATA. Trainings have a batch in GPU memory, with --loaders those of
+images read JPEGs; one of two GPUs runs as one of its two processes.
 """
 import argparse
 import csv
 import os
-import shutil
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -28,18 +30,17 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.join(HERE, "..", "..")
 sys.path[:0] = [os.path.join(TOP, "python")]
-from colloc_fit import study_trace  # noqa: E402
+from colloc_fit import study_mixes, study_trace  # noqa: E402
 from colloc_fit.machine import ForkServer, nvidia_smi, wait_for_daemon  # noqa: E402
 from colloc_fit.measure_mixes import SEPARATOR, read_table  # noqa: E402
 
 EMULATED_MIB = 143771  # of the emulator's H200
-GPUS = 4  # of the dissertation's machine
 FOREVER = ("--epochs=1", "--steps=100000000")
 # Every training starts at once, beside whatever is there.
 SETTINGS = ("--policy=rr", "--starting-max=64", "--smact-max=1", "--min-free=0", "--margin=0",
             "--preload=yes", "--sample-period=200ms", "--window=1s")  # fmt: skip
 ENDING_S = 20  # kept for the end of the last mix
-BETWEEN_S = 4  # of a mix beside its window, with --fork
+BETWEEN_S = 9  # of a mix beside its window, with --fork
 WINDOW_S = (5, 60)  # chosen: of a mix, where the time for all is divided
 FOLDERS = {"collocd": "src/daemon", "colloc": "src/cli", "colloc-shim": "src/exec"}
 
@@ -85,8 +86,9 @@ class Machine:
         is_image = self.loading and task["is_imagenet"]
         return [*task["arguments"], *(self.loading.options() if is_image else ())]
 
-    def command_of(self, task, mib=None):
-        """The command of a training, for sh. mib: the memory that it takes in the end at least."""
+    def command_of(self, task, mib=None, *more):
+        """The command of a training, for sh. mib: the memory that it takes in the end at least;
+        more: options of workloads/train.py."""
         if self.options.emulated:
             mib = mib or task["memory_share"] * EMULATED_MIB
             return (
@@ -97,7 +99,8 @@ class Machine:
         ballast = (
             [f"--ballast-gib={max(0, mib - self.estimated_mib(task)) / 1024:.2f}"] if mib else []
         )
-        return " ".join([*launch, study_trace.TRAIN, *self.words_of(task), *FOREVER, *ballast])
+        words = [*self.words_of(task), *FOREVER, *ballast, *more]
+        return " ".join([*launch, study_trace.TRAIN, *words])
 
     def estimated_mib(self, task):
         """What the training takes by its script; 0 where that is not followed."""
@@ -128,22 +131,35 @@ def write_programs(machine, path):
         table = csv.writer(file)
         table.writerow(("training", "command"))
         for row in study_trace.rows_of("tasks.txt"):
-            table.writerow((row["task"], machine.command_of(task_of(row))))
+            command = machine.command_of(task_of(row), None, "--report-steps")
+            table.writerow((row["task"], command))
 
 
-def write_missing(machine, kind, mixes, missing):
-    """What the simulator visits and mixes.csv lacks. Returns what it says of that."""
-    options = machine.options
-    known = [f"--mixes={mixes}"] if os.path.exists(mixes) else []
-    done = subprocess.run(
-        [machine.program("colloc"), "simulate", os.path.join(study_trace.TRACES, options.trace),
-         f"--gpus={GPUS}x{kind}", f"--policy={options.policy}", f"--sharing={options.sharing}",
-         *known, f"--mixes-missing={missing}"],
-        env=machine.env, stdout=subprocess.PIPE, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise SystemExit(f"colloc simulate ended with {done.returncode}: what it says stands above")
-    return "\n".join(line for line in done.stdout.splitlines() if line.startswith("Mixes"))
+class Row:
+    """A row of the plan: a way of placing the trace's tasks."""
+
+    def __init__(self, machine, plan, folder, name, words):
+        self.machine, self.plan, self.folder, self.name, self.words = (
+            machine, plan, folder, name, words,
+        )  # fmt: skip
+
+    def command(self):
+        """Writes missing.csv by what mixes.csv has."""
+        mixes = f"{self.folder}/mixes.csv"
+        known = [f"--mixes={mixes}"] if os.path.exists(mixes) else []
+        missing = f"--mixes-missing={self.folder}/missing.csv"
+        return [self.machine.program("colloc"), *self.words, *known, missing]
+
+    def write_missing(self):
+        """Returns what the simulator says of the mixes."""
+        done = subprocess.run(
+            self.command(), cwd=self.plan, env=self.machine.env, stdout=subprocess.PIPE, text=True,
+            check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise SystemExit(f"colloc simulate ended with {done.returncode}: it says why above")
+        said = [line for line in done.stdout.splitlines() if line.startswith("Mixes")]
+        return " ".join([f"{self.name}:", *said])
 
 
 class Daemon:
@@ -178,17 +194,36 @@ def window_of(missing, within_s):
     return min(max(within_s / max(count, 1) - BETWEEN_S, least), most)
 
 
-def measure(machine, daemon, folder, kind, driver, within_s):
+def measure(machine, daemon, folder, missing, within_s, *more):
     """scripts/measure-mixes with the files of the folder. Returns its exit code."""
-    options = machine.options
-    window_s = options.window or window_of(f"{folder}/missing.csv", within_s)
+    options, (kind, driver) = machine.options, machine.kind_and_driver()
+    window_s = options.window or window_of(missing, within_s)
     return subprocess.run(
         [sys.executable, os.path.join(TOP, "scripts", "measure-mixes"),
          f"--programs={folder}/programs.csv", f"--gpu-name={kind}", f"--driver={driver}",
          f"--window={window_s:.1f}", f"--start={options.start}", f"--within={within_s:.0f}",
-         f"{folder}/missing.csv", f"{folder}/mixes.csv"],
+         f"--alone={folder}/alone.csv", *more, missing, f"{folder}/mixes.csv"],
         env={**machine.env, "COLLOC_SOCKET": daemon.socket}, check=False,
     ).returncode  # fmt: skip
+
+
+def measure_plan(machine, daemon, folder, ends):
+    """The mixes of each row of the plan, until the time is over. Returns 1 if some are missing."""
+    plan = os.path.abspath(machine.options.plan or f"{folder}/plan")
+    if not os.path.exists(plan):
+        study_mixes.write_plan(plan, machine.kind_and_driver()[0])
+    code = 0
+    for name, words in study_mixes.read_plan(plan):
+        row = Row(machine, plan, folder, name, words)
+        print(row.write_missing(), flush=True)
+        refresh = ["env", f"--chdir={plan}", *row.command()]
+        # the table that the first mix makes
+        refresh += [] if "--mixes=" in " ".join(refresh) else [f"--mixes={folder}/mixes.csv"]
+        within_s = ends - time.monotonic() - ENDING_S
+        code |= measure(machine, daemon, folder, f"{folder}/missing.csv", within_s,
+                        f"--refresh={shlex.join(refresh)}")  # fmt: skip
+        print(row.write_missing(), flush=True)
+    return code
 
 
 def main():
@@ -202,10 +237,8 @@ def main():
     parser.add_argument("--fork", action="store_true")
     parser.add_argument("--emulated", action="store_true")
     parser.add_argument("--loaders", type=int, default=0, help="processes that decode JPEGs")
-    parser.add_argument("--trace", default="philly-60.txt", help="in data/traces")
-    parser.add_argument("--missing", metavar="FILE", help="these mixes, not those of the trace")
-    parser.add_argument("--policy", default="magm")
-    parser.add_argument("--sharing", default="mps")
+    parser.add_argument("--plan", metavar="FOLDER", help="rows by scripts/study-mixes --plan")
+    parser.add_argument("--missing", metavar="FILE", help="these mixes, not those of a plan")
     parser.add_argument(
         "--window",
         type=float,
@@ -220,21 +253,17 @@ def main():
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="colloc-mixes-") as scratch:
         machine = Machine(options, scratch)
-        kind, driver = machine.kind_and_driver()
         write_programs(machine, f"{folder}/programs.csv")
-        missing = f"{folder}/missing.csv"
-        if options.missing:
-            shutil.copyfile(options.missing, missing)
-        else:
-            print(write_missing(machine, kind, f"{folder}/mixes.csv", missing), flush=True)
         daemon = Daemon(machine, SETTINGS)
         try:
-            left_s = ends - time.monotonic() - ENDING_S
-            code = measure(machine, daemon, folder, kind, driver, left_s)
+            if options.missing:
+                within_s = ends - time.monotonic() - ENDING_S
+                code = measure(machine, daemon, folder, options.missing, within_s)
+            else:
+                code = measure_plan(machine, daemon, folder, ends)
         finally:
             daemon.close()
             machine.close()
-        print(write_missing(machine, kind, f"{folder}/mixes.csv", f"{scratch}/after.csv"))
     return code
 
 

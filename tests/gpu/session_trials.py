@@ -222,16 +222,16 @@ TRIALS = (
     ),
     Trial(
         "mixes",
-        "The mixes that the 60-task trace visits under MAGM, the longest first",
+        "The mixes that the rows of tables 6.5 and 6.6 visit, one row after the other",
         1,
         600,
         200,
-        f"python3 {GPU}/mixes_trial.py {{programs}} {{out}} --fork --gpus={{gpu}}"
+        f"python3 {GPU}/mixes_trial.py {{programs}} {{out}} --fork --loaders=4 --gpus={{gpu}}"
         " --seconds={seconds}",
-        f"python3 {GPU}/mixes_trial.py {{programs}} {{out}} --fork --gpus={{gpu}} --window=2"
-        " --seconds={seconds}",
-        "9 s for each; pairs of convolutional trainings at 0.55 to 0.75 each; mean error of the"
-        " modelled speeds below 0.10",
+        f"python3 {GPU}/mixes_trial.py {{programs}} {{out}} --fork --loaders=4 --gpus={{gpu}}"
+        " --window=2 --seconds={seconds}",
+        "15 s for each; two trainings that load images at 0.75 to 1.05 each, three at 0.5 to 1;"
+        " rows of MAGM within 5 points of the modelled ones",
         f"python3 {GPU}/mixes_trial.py {{programs}} {{out}} --emulated --gpus={{gpu}} --window=2"
         " --seconds={seconds}",
     ),

@@ -87,7 +87,7 @@ class Windows(unittest.TestCase):
             path = os.path.join(folder, "missing.csv")
             with open(path, "w", encoding="utf-8") as file:
                 file.write("sharing,trainings\nmps,a + b + c\nmps,a + b\n")
-            self.assertAlmostEqual(mixes_trial.window_of(path, 200), 200 / 5 - 4)
+            self.assertAlmostEqual(mixes_trial.window_of(path, 200), 200 / 5 - 9)
             self.assertEqual(mixes_trial.window_of(path, 3), 5)
             self.assertEqual(mixes_trial.window_of(path, 9000), 60)
 
