@@ -172,6 +172,7 @@ class Neighbour(DaemonCase):
         self.wait_state(near, "PENDING")
         self.colloc("cancel", str(other))
         until(lambda: self.task(near)["attempt_count"] > 1, "another attempt")
+        self.assertIn("its GPU is gone", self.colloc("show", str(near)).stdout)
 
 
 del DaemonCase  # its own module tests it

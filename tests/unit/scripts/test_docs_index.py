@@ -30,6 +30,24 @@ class Index(unittest.TestCase):
         self.assertEqual([page for page, n in listed.items() if n > 1], [])
         self.assertEqual([p for p in listed if not os.path.exists(os.path.join(ROOT, p))], [])
 
+    def test_the_tests_that_pages_name_exist(self):
+        """`Class.test_name`, or only the latter, in tests/system."""
+        tests, bodies = "", collections.defaultdict(str)
+        for path in glob.glob("tests/system/test_*.py", root_dir=ROOT):
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                tests += file.read()
+        for name, body in re.findall(r"(?ms)^class (\w+)\(.*?\):\n(.*?)(?=^class |\Z)", tests):
+            bodies[name] += body
+        n = 0
+        for page in glob.glob("docs/*.md", root_dir=ROOT):
+            with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+                named = re.findall(r"`(?:(\w+)\.)?(test_\w+)`", file.read())
+            for name, test in named:
+                body = bodies[name] if name else tests
+                self.assertTrue(f"def {test}(" in body, f"{page}: {name}.{test}")
+                n += 1
+        self.assertGreater(n, 14)
+
     def test_first_commands_are_seen_whole(self):
         """A code block is not wrapped: what is right of its edge is out of sight in a browser."""
         for page in ["README.md", *glob.glob("docs/*.md", root_dir=ROOT)]:
