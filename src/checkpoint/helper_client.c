@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clamp.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/log.h"
@@ -37,6 +38,7 @@ struct helper_client {
     uv_idle_t soon; /* answers a call that could not be made */
     int open;       /* of these two handles */
     bool is_busy, is_closed;
+    int64_t asked_us; /* when the call was made, of the monotonic clock */
     helper_on_reply *on_reply;
     void *context;
     struct helper_reply reply;
@@ -85,14 +87,22 @@ static void on_helper_end(void *context)
     lose_helper(context, -EPIPE, "colloc-checkpoint closed its output");
 }
 
+/* A call cannot have taken longer than its reply: no other number enters a learned speed. */
+static void bound_time(const struct helper_client *client, struct helper_reply *reply)
+{
+    reply->took_us = clamp_int64(reply->took_us, 0, clock_monotonic_us() - client->asked_us);
+}
+
 static void on_helper_line(void *context, const char *line, size_t size, size_t left)
 {
     struct helper_client *client = context;
     int r = helper_reply_read((struct span){line, size}, &client->reply);
     if (r < 0 || !client->is_busy || left)
-        lose_helper(client, -EPIPE, "colloc-checkpoint answered with nonsense");
-    else
+        lose_helper(client, -EPIPE, HELPER_NONSENSE);
+    else {
+        bound_time(client, &client->reply);
         finish_request(client, 0, "");
+    }
 }
 
 /* `descriptors`: the helper's end of the socket. */
@@ -155,6 +165,7 @@ int helper_client_call(struct helper_client *client, const struct helper_request
     if (client->is_busy || client->is_closed)
         return -EBUSY;
     client->is_busy = true;
+    client->asked_us = clock_monotonic_us();
     client->on_reply = on_reply;
     client->context = context;
     size_t size = helper_request_write(request, client->request, sizeof client->request);

@@ -22,6 +22,9 @@ static const int64_t TIMEOUT_MS_MAX = INT64_C(1) << 31;
 /* Chosen: more than any GPU has, and it can be rounded up. */
 static const int64_t BYTES_MAX = INT64_C(1) << 50;
 
+/* Chosen: CUDA 1000, as cuDriverGetVersion counts. */
+static const int64_t VERSION_MAX = 1000 * 1000;
+
 /* What follows the pid and the start in a request. */
 enum shape { NOTHING_AT_ALL, NOTHING, TIMEOUT, GPU_AND_BYTES, MOVES };
 
@@ -197,6 +200,23 @@ int helper_request_read(struct span line, struct helper_request *ret_request)
         return r < 0 ? r : read_rest(calls[i].shape, &line, ret_request);
     }
     return -EINVAL;
+}
+
+int helper_gpus_read(struct span text, int *ret_version, size_t *ret_n_gpus)
+{
+    int64_t version;
+    char uuid[GPU_UUID_SIZE];
+    size_t n = 0;
+    if (read_int64(span_take_until(&text, ' '), 1, VERSION_MAX, &version) < 0)
+        return -EINVAL;
+    for (; text.size; n++)
+        if (n == HELPER_MOVES_MAX || read_uuid(span_take_until(&text, ','), uuid) < 0)
+            return -EINVAL;
+    if (n == 0)
+        return -EINVAL;
+    *ret_version = (int)version;
+    *ret_n_gpus = n;
+    return 0;
 }
 
 static int read_state(struct span field, enum process_state *ret_state)

@@ -34,6 +34,8 @@ enum {
     GPU_UUID_SIZE = 41,     /* "GPU-" and 36 characters, and the NUL */
 };
 
+#define HELPER_NONSENSE "colloc-checkpoint answered with nonsense"
+
 enum helper_call {
     HELPER_GPUS,    /* the driver's CUDA version, and which GPUs there are */
     HELPER_INSPECT, /* what /proc shows of a process, whose start need not be known (0) */
@@ -90,6 +92,14 @@ bool gpu_uuid_is_valid(struct span text);
 /* Write a line with its end. Return its length, or 0 when it does not fit. */
 size_t helper_request_write(const struct helper_request *request, char *line, size_t size);
 size_t helper_reply_write(const struct helper_reply *reply, char *line, size_t size);
+
+/*
+ * Reads the text of a reply to HELPER_GPUS, "13000 GPU-8f...,GPU-03...", of any bytes.
+ *
+ * Returns 0, with the driver's CUDA version and the number of GPUs; or -EINVAL: it is something
+ * else.
+ */
+int helper_gpus_read(struct span text, int *ret_version, size_t *ret_n_gpus);
 
 /* Read a line without its end, of any bytes. Return 0 or -EINVAL. */
 int helper_request_read(struct span line, struct helper_request *ret_request);

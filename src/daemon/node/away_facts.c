@@ -149,15 +149,14 @@ static void set_driver(struct away_jobs *away)
 static void on_gpus(void *context, const struct helper_reply *reply)
 {
     struct away_jobs *away = context;
-    away->is_driver_known = reply->result == 0;
+    int r = reply->result;
+    if (r == 0)
+        r = helper_gpus_read(span_of(reply->text), &away->cuda_version, &away->n_gpus);
+    away->is_driver_known = r == 0;
     snprintf(away->driver_fault, sizeof away->driver_fault, "%.127s",
-        reply->result == 0 ? "" : reply->text);
-    if (reply->result == 0) {
-        away->cuda_version = atoi(reply->text);
-        away->n_gpus = 1;
-        for (const char *at = reply->text; (at = strchr(at, ',')); at++)
-            away->n_gpus++;
-    }
+        r == 0          ? ""
+        : reply->result ? reply->text
+                        : HELPER_NONSENSE);
     set_driver(away);
     inspect_next(away);
 }

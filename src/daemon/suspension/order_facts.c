@@ -135,15 +135,14 @@ static void on_gpus(void *context, const struct helper_reply *reply)
     s->is_asking = false;
     if (ask_another_helper(s, reply))
         return;
-    s->facts.has_helper = reply->result == 0;
-    if (reply->result == 0) {
-        s->cuda_version = atoi(reply->text);
-        s->n_gpus = 1;
-        for (const char *at = reply->text; (at = strchr(at, ',')); at++)
-            s->n_gpus++;
-    } else {
-        log_warning("tasks cannot be suspended: %s", reply->text);
-        snprintf(s->driver_fault, sizeof s->driver_fault, "%.127s", reply->text);
+    int r = reply->result;
+    if (r == 0)
+        r = helper_gpus_read(span_of(reply->text), &s->cuda_version, &s->n_gpus);
+    s->facts.has_helper = r == 0;
+    if (r != 0) {
+        const char *why = reply->result ? reply->text : HELPER_NONSENSE;
+        log_warning("tasks cannot be suspended: %s", why);
+        snprintf(s->driver_fault, sizeof s->driver_fault, "%.127s", why);
         s->facts.driver_fault = s->driver_fault;
     }
     s->facts.cuda_version = s->cuda_version;

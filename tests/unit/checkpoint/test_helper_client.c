@@ -85,14 +85,23 @@ static int call(struct fixture *f, int64_t limit_us)
 static void test_one_helper_serves_many_calls(void **state)
 {
     struct fixture *f = *state;
-    write_helper(f, "while read -r line; do echo \"0 $$ running $line\"; done");
+    write_helper(f, "while read -r line; do echo \"0 1 running $line $$\"; done");
     assert_int_equal(call(f, PATIENCE_US), 0);
-    assert_string_equal(f->reply.text, "state 4711 5");
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "state 4711 5 %d", (int)helper_client_pid(f->client));
+    assert_string_equal(f->reply.text, wanted);
     assert_int_equal(f->reply.state, PROCESS_RUNNING);
-    int64_t pid = f->reply.took_us;
-    assert_int_equal(pid, helper_client_pid(f->client));
     assert_int_equal(call(f, PATIENCE_US), 0);
-    assert_int_equal(f->reply.took_us, pid);
+    assert_string_equal(f->reply.text, wanted);
+}
+
+static void test_a_call_takes_no_longer_than_its_reply(void **state)
+{
+    struct fixture *f = *state;
+    write_helper(f, "read -r line; echo '0 9223372036854775807 suspended'; cat");
+    int64_t before_us = clock_monotonic_us();
+    assert_int_equal(call(f, PATIENCE_US), 0);
+    assert_in_range(f->reply.took_us, 0, clock_monotonic_us() - before_us);
 }
 
 static void test_a_reply_in_pieces(void **state)
@@ -193,6 +202,7 @@ int main(void)
     signal(SIGPIPE, SIG_IGN); /* as collocd does */
     const struct CMUnitTest tests[] = {
         TEST(test_one_helper_serves_many_calls),
+        TEST(test_a_call_takes_no_longer_than_its_reply),
         TEST(test_a_reply_in_pieces),
         TEST(test_a_stuck_helper_is_killed_and_replaced),
         TEST(test_one_that_dies_in_a_call),

@@ -83,6 +83,20 @@ static void test_replies(void **state)
     assert_int_equal(helper_reply_write(&reply, line, 5), 0);
 }
 
+static void test_gpus(void **state)
+{
+    static const char *const wrong[] = {"", "13000", "13000 ", "-1 " GPU0, "0 " GPU0,
+        "99999999999999999999 " GPU0, "2147483648 " GPU0, "nan " GPU0, "13000  " GPU0, "13000 ,,,,",
+        "13000 " GPU0 ",,", "13000 " GPU0 "," GPU1 " x"};
+    int version = 7;
+    size_t n = 7;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(helper_gpus_read(span_of(wrong[i]), &version, &n), -EINVAL);
+    assert_true(version == 7 && n == 7);
+    assert_int_equal(helper_gpus_read(span_of("13000 " GPU0 "," GPU1), &version, &n), 0);
+    assert_true(version == 13000 && n == 2);
+}
+
 static void test_wrong_replies(void **state)
 {
     static const char *const wrong[] = {
@@ -100,6 +114,7 @@ int main(void)
         cmocka_unit_test(test_wrong_requests),
         cmocka_unit_test(test_as_many_moves_as_a_machine_has_gpus),
         cmocka_unit_test(test_replies),
+        cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_wrong_replies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
