@@ -974,6 +974,26 @@ class CarriedClients(Carried):
         self.assertEqual(shown["contexts"], [task])
         self.assertFalse([line for line in self.log if "it was not given" in line])
 
+    def test_another_process_of_it_beside_the_context(self):
+        """Its script starts one while it is suspended, on the GPU that it does not have."""
+        flag = os.path.join(self.folder, "go")
+        train = "colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=0"
+        task, _ = self.start_program(
+            fails=f"(while [ ! -e {flag} ]; do sleep 0.05; done; exec {train}) &\n"
+        )
+        self.colloc("suspend", str(task))
+        self.assertEqual(self.task(task)["state"], "SUSPENDED")
+        with open(flag, "w", encoding="ascii"):
+            pass
+        until(lambda: 3000 in [row[1] for row in self.processes().values()], "its memory")
+
+        def misplaced():
+            gpus = self.get("/v1/gpus")["gpus"]
+            return [one for gpu in gpus for one in gpu["misplaced_processes"]]
+
+        until(lambda: [one["task"] for one in misplaced()] == [task], "it to be counted")
+        self.colloc("cancel", str(task))
+
     def test_its_server_stays(self):
         """While the only client is away."""
         task, pid = self.start_program()

@@ -11,8 +11,9 @@
  *
  *     task 2 has GPU 1; its process is on GPU 0     GPU 0: misplaced, of task 2; GPU 1: none
  *
- * A process of a suspended client of MPS, whose context stays, is neither misplaced nor external;
- * nor is one whose copy lies on a neighbour GPU, where the driver may list it.
+ * A process of a suspended client of MPS, whose context stays, is neither misplaced nor external,
+ * while the task has no more there than stayed: its script may start another process meanwhile. Nor
+ * is one whose copy lies on a neighbour GPU, where the driver may list it.
  *
  * The owner of a process that ended before /proc was read is unknown. Such a process is counted
  * nowhere. The number of external processes is then unknown too, unless another process is
@@ -129,10 +130,36 @@ static bool is_beside(const struct gpu_view *gpu, uint64_t task)
     return false;
 }
 
-/* Has the scheduler left something of the task on the GPU, which it was not given? */
-static bool is_expected(const struct gpu_view *gpu, uint64_t task)
+/* Chosen: contexts grow with the code that is loaded. Less than the smallest that was measured, 287
+ * MiB: one more process is seen. */
+#define CONTEXT_GROWS_MAX (256 * MIB)
+
+/* The memory of the task's processes in the sample, up to process `last`. */
+static double listed_bytes(
+    struct gpus *gpus, const struct gpu_state *state, uint64_t task, size_t last)
 {
-    return gpu_view_has_context(gpu, task) || gpu_view_has_copy(gpu, task) || is_beside(gpu, task);
+    double bytes = 0;
+    for (size_t i = 0; i <= last; i++) {
+        const struct gpu_process *process = &state->sample.processes.item[i];
+        const struct listed_process *listed = listed_process_note(
+            gpus, process->pid, state->sample.at_us);
+        if (listed && listed->task == task)
+            bytes += reading_or(process->used_bytes, 0);
+    }
+    return bytes;
+}
+
+/* Has the scheduler left process `i` of the task on the GPU, which the task was not given? */
+static bool is_expected(struct gpus *gpus, const struct gpu_state *state, uint64_t task, size_t i)
+{
+    const struct gpu_view *gpu = &core_view(gpus->parts.core)->gpus[state->view];
+    if (gpu_view_has_copy(gpu, task) || is_beside(gpu, task))
+        return true;
+    if (!gpu_view_has_context(gpu, task))
+        return false;
+    const struct task *suspended = core_task(gpus->parts.core, task);
+    double left = reading_or(suspended->run->yield.context_bytes, INFINITY);
+    return listed_bytes(gpus, state, task, i) <= left + (double)CONTEXT_GROWS_MAX;
 }
 
 /* ---- a task's memory ---- */
@@ -324,10 +351,11 @@ static void add_misplaced(const struct gpus *gpus, struct gpu_state *state, uint
         is_news &= state->misplaced[i].task != task;
     if (ARRAY_APPEND(state->misplaced, state->n_misplaced, state->misplaced_capacity, one) == 0 &&
         is_news)
-        log_warning("task %llu uses GPU %s, which it was not given (process %d): its script sets "
-                    "CUDA_VISIBLE_DEVICES; colloc sets it, so remove that line",
-            (unsigned long long)task, gpus->set->gpu[state - gpus->states].index,
-            (int)process->pid);
+        log_warning("task %llu uses GPU %s, which it was not given (process %d): %s",
+            (unsigned long long)task, gpus->set->gpu[state - gpus->states].index, (int)process->pid,
+            gpu_view_has_context(&core_view(gpus->parts.core)->gpus[state->view], task)
+                ? "it is suspended, and its script has started another process"
+                : "its script sets CUDA_VISIBLE_DEVICES; colloc sets it, so remove that line");
 }
 
 struct reading gpus_misplaced_bytes(const struct gpus *gpus, uint64_t task, bool only_again)
@@ -371,7 +399,7 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
         uint64_t task = find_task(gpus, process->pid, listed, at_us);
         process->born = listed ? listed->born : 0;
         bool is_resident = task && gpu_view_resident(gpu, task);
-        if (process->is_mps_server || (task && !is_resident && is_expected(gpu, task)))
+        if (process->is_mps_server || (task && !is_resident && is_expected(gpus, state, task, i)))
             continue;
         if (!task && listed && listed_process_is_unknown(listed, at_us)) {
             is_any_unknown |= computes;
