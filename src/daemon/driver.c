@@ -26,9 +26,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/effect_queue.h"
 
 #define RETRY_MS 1000        /* chosen: a full disk is cleared by people, not faster */
 #define SLICE_US (5 * MS_US) /* chosen: no request notices it; a start takes 2 to 20 ms */
@@ -57,14 +57,8 @@ struct driver {
     struct entry *log_first, *log_last; /* decided, not durable yet */
     bool log_broken;                    /* the last write failed */
     bool reserve_in_use;
-    struct effect_queue {
-        struct pending_effect {
-            enum effect_kind kind;
-            uint64_t task;
-        } * list;
-        size_t n, capacity;
-    } pending, starts, /* carried out once the log is durable */
-        put_off;       /* of driver_queue_start */
+    struct effect_queue pending, starts; /* carried out once the log is durable */
+    struct effect_queue put_off;         /* of driver_queue_start */
     bool carrying_out;
     bool is_batch;
 
@@ -149,9 +143,9 @@ void driver_destroy(struct driver *driver)
         driver->log_first = entry->next;
         entry_free(entry);
     }
-    free(driver->pending.list);
-    free(driver->starts.list);
-    free(driver->put_off.list);
+    effect_queue_fini(&driver->pending);
+    effect_queue_fini(&driver->starts);
+    effect_queue_fini(&driver->put_off);
     free(driver);
 }
 
@@ -242,31 +236,14 @@ static void queue_entry(struct driver *driver, const struct event *event, const 
 
 static void add_effect(struct effect_queue *queue, enum effect_kind kind, uint64_t task)
 {
-    const struct pending_effect effect = {kind, task};
-    if (ARRAY_APPEND(queue->list, queue->n, queue->capacity, effect) < 0)
+    if (effect_queue_add(queue, (struct pending_effect){kind, task}) < 0)
         driver_die_of_memory();
-}
-
-static bool has_effect_of(const struct effect_queue *queue, uint64_t task)
-{
-    for (size_t i = 0; i < queue->n; i++)
-        if (queue->list[i].task == task)
-            return true;
-    return false;
 }
 
 static void queue_effect(struct driver *driver, const struct effect *effect)
 {
     add_effect(effect->kind == EFFECT_START ? &driver->starts : &driver->pending, effect->kind,
         effect->task);
-}
-
-static struct pending_effect take_effect(struct effect_queue *queue)
-{
-    struct pending_effect taken = queue->list[0];
-    queue->n--;
-    memmove(queue->list, queue->list + 1, queue->n * sizeof *queue->list);
-    return taken;
 }
 
 static int write_entry(struct driver *driver, const struct entry *entry, struct fault *fault)
@@ -397,16 +374,9 @@ static void carry_out(struct driver *driver, struct pending_effect effect)
  */
 static void carry_out_kills(struct driver *driver)
 {
-    size_t kept = 0;
-    struct effect_queue *pending = &driver->pending;
-    for (size_t i = 0; i < pending->n; i++) {
-        struct pending_effect effect = pending->list[i];
-        if (effect.kind == EFFECT_KILL)
-            driver->hooks.kill(driver->hooks.context, effect.task);
-        else
-            pending->list[kept++] = effect;
-    }
-    pending->n = kept;
+    struct pending_effect kill;
+    while (effect_queue_take_kind(&driver->pending, EFFECT_KILL, &kill))
+        driver->hooks.kill(driver->hooks.context, kill.task);
 }
 
 /* Carries out the next start of the queue, if it is its turn: `*until_us` is 0 until the first one
@@ -414,12 +384,12 @@ static void carry_out_kills(struct driver *driver)
 static bool start_next(struct driver *driver, struct effect_queue *queue, int64_t *until_us)
 {
     int64_t now_us = clock_monotonic_us();
-    if (!queue->n || uv_is_active((uv_handle_t *)driver->start_turn) ||
+    if (effect_queue_is_empty(queue) || uv_is_active((uv_handle_t *)driver->start_turn) ||
         (*until_us && now_us >= *until_us))
         return false;
     if (!*until_us)
         *until_us = now_us + SLICE_US;
-    carry_out(driver, take_effect(queue));
+    carry_out(driver, effect_queue_take(queue));
     return true;
 }
 
@@ -429,8 +399,8 @@ static bool write_and_carry_out_next(struct driver *driver, int64_t *until_us)
     bool is_durable = flush_log(driver);
     if (is_durable && driver->log_first)
         return true;
-    if (is_durable && driver->pending.n) {
-        carry_out(driver, take_effect(&driver->pending));
+    if (is_durable && !effect_queue_is_empty(&driver->pending)) {
+        carry_out(driver, effect_queue_take(&driver->pending));
         return true;
     }
     return start_next(driver, &driver->put_off, until_us) ||
@@ -454,7 +424,9 @@ static void write_and_carry_out(struct driver *driver)
         ;
     if (driver->log_broken)
         carry_out_kills(driver);
-    if ((driver->put_off.n || (driver->starts.n && !driver->log_broken)) && !driver->is_closed)
+    bool starts_wait = !effect_queue_is_empty(&driver->put_off) ||
+                       (!effect_queue_is_empty(&driver->starts) && !driver->log_broken);
+    if (starts_wait && !driver->is_closed)
         uv_idle_start(driver->start_turn, on_start_turn);
     driver->carrying_out = false;
     schedule_tick(driver);
@@ -468,7 +440,7 @@ static void on_start_turn(uv_idle_t *turn)
 
 void driver_queue_start(struct driver *driver, uint64_t task)
 {
-    if (has_effect_of(&driver->starts, task) || has_effect_of(&driver->put_off, task))
+    if (effect_queue_has(&driver->starts, task) || effect_queue_has(&driver->put_off, task))
         return;
     add_effect(&driver->put_off, EFFECT_START, task);
     if (!driver->is_closed)
