@@ -6,7 +6,8 @@
 
 EXPORTS of `judge`: files with an export a line, packed by xz, with commas between; the networks of
 the first were in view when the rules of this study were made, those of the others were not. Sums of
-gradients are joined in them (joined_sums.py). Or the folder of `export`.
+gradients are joined in them (joined_sums.py), and rms_norm is CUDA's kernel (fused_norms.py). Or
+the folder of `export`.
 
 SHEET is GPUMemNet's table as CSV: timm_model,batch,measured_mib,faketensor_mib; `measured_mib` is
 of the whole device. `export` needs PyTorch and timm. It describes the networks in an order that
@@ -41,6 +42,7 @@ import sys
 import tempfile
 import time
 
+from colloc_fit.fused_norms import with_fused_norms
 from colloc_fit.joined_sums import with_joined_sums
 from colloc_fit.study_baselines import TOP, percentile
 from colloc_fit.timm_training import DECAY, LOADER, TRIES, as_timm_trains, loader_mib
@@ -54,12 +56,14 @@ STEPS = (
     ("and the loader's batches", ALL_WAYS),
 )
 ASKED_AT_ONCE = 3  # chosen
+ASKED = ("mib", "p90_mib", "p99_mib", "floor_mib")
 BATCH = 32  # at which networks are exported; an export of these is valid for every batch
 GPU = "A100-40GB"
 FULL_MIB = 38500  # of 40,960; chosen: the allocator retries from about there
 LEAST_RUNS = 40  # of a family in the page's table; chosen: eight networks or more
 JUMP = 0.1  # above the line between its neighbours; chosen
 OFF = 0.12  # of the measured memory: runs that are too high by more are listed; the goal's p95
+CLASSES = 1000  # of ImageNet, which the table's networks are of
 SPAN = 16  # between the batches of a network whose growth counts: 8 and 128 in the table
 LIMIT_S = 400  # for the export of one network; chosen
 IN_VIEW, NOT_IN_VIEW = "this study, in view", "this study, not in view"
@@ -230,6 +234,11 @@ def unpack_exports(path, networks, folder, change=None):
     return found
 
 
+def as_exported_now(export):
+    """An export of this study as today's exporter writes it."""
+    return with_fused_norms(with_joined_sums(export))
+
+
 def read_exports(exports, networks, scratch):
     """Paths of the exports of this study and their sources, by network: of a folder, or of files
     with commas between."""
@@ -239,7 +248,7 @@ def read_exports(exports, networks, scratch):
         paths = {name: one for name, one in paths.items() if os.path.exists(one)}
         return paths, dict.fromkeys(paths, IN_VIEW)
     for i, path in enumerate(exports.split(",")):
-        found = unpack_exports(path, networks, scratch, with_joined_sums)
+        found = unpack_exports(path, networks, scratch, as_exported_now)
         paths.update(found)
         sources.update(dict.fromkeys(found, NOT_IN_VIEW if i else IN_VIEW))
     return paths, sources
@@ -257,7 +266,7 @@ def _estimate_network(colloc, runs, path, ways, gpu=GPU):
         for run in runs:
             answer = ask(colloc, file.name, run["batch"], gpu)["estimates"][0]
             more = loader_mib(description, run["batch"]) if LOADER in ways else 0
-            known = {key: answer[key] + more for key in ("mib", "p90_mib", "p99_mib")}
+            known = {key: answer[key] + more for key in ASKED}
             rows.append({**run, **known, "convolutions": convolutions})
     return rows
 
@@ -468,9 +477,9 @@ def _beside_h200(networks, rows):
     return _table(heads, [line + [""] * (len(heads) - len(line)) for line in lines])
 
 
-def text_of(rows, networks, rows_of_steps, on_h200):
+def text_of(rows, networks, rows_of_steps, on_h200, outputs):
     """The tables of the page, by the name of their marker. rows_of_steps: as of _steps; on_h200: as
-    of estimate_h200."""
+    of estimate_h200; outputs: by network."""
     constants = sorted({round(row["constant_mib"]) for row in rows})
     usable = sum(len(usable_runs(runs)) for runs in networks.values())
     counts = (
@@ -506,6 +515,8 @@ def text_of(rows, networks, rows_of_steps, on_h200):
         "jumps": irregular,
         "h200": _beside_h200(networks, on_h200),
         "too high": _too_high(rows, networks),
+        "below": _below_tensors(rows),
+        "outputs": _by_outputs(rows, networks, outputs),
         "widths": _widths(rows),
         "halves": _held(rows),
         "sources": groups(lambda row: row["source"], "described by", 1),
@@ -514,22 +525,74 @@ def text_of(rows, networks, rows_of_steps, on_h200):
     }
 
 
+def is_below_tensors(row):
+    """Tests whether a run took less than the tensors that a step of the network, as its export has
+    it, holds at once, with the contexts and the device's constant: no allocator could train it so.
+    """
+    return row["measured_mib"] < row["floor_mib"] + row["constant_mib"]
+
+
+def _below_tensors(rows):
+    """How many of the runs that are off by more than OFF took less than a step's tensors."""
+    high = [row for row in rows if row["error"] > OFF]
+    others = [row for row in rows if row["error"] <= OFF]
+    return (
+        f"{sum(map(is_below_tensors, high))} of {len(high)} runs that are more than {OFF:.0%} too "
+        f"high took less than that, and {sum(map(is_below_tensors, others))} of the other "
+        f"{len(others):,}.\n"
+    )
+
+
+def outputs_of(path):
+    """How many numbers the network of an export gives for a sample; 0: not known."""
+    with open(path, encoding="utf-8") as file:
+        layers = json.load(file)["layers"]
+    return (layers[0]["shape"] or [0])[-1] if layers else 0
+
+
+def _by_outputs(rows, networks, outputs):
+    """How many runs trained of networks with fewer outputs than CLASSES, and of the others.
+
+    outputs: by network
+    """
+    lines = []
+    for head, wanted in ((f"fewer than {CLASSES:,}", True), (f"{CLASSES:,} or more", False)):
+        names = {name for name, number in outputs.items() if (number < CLASSES) is wanted}
+        runs = sum(len(networks[name]) for name in names)
+        usable = [row for row in rows if row["model"] in names]
+        below, left_out = sum(map(is_below_tensors, usable)), runs - len(usable)
+        share = _percent((left_out + below) / runs) if runs else ""
+        lines.append([head, len(names), runs, left_out, below, share])
+    heads = ["outputs", "networks", "runs", "left out", "below the tensors", "both"]
+    return _table(heads, lines)
+
+
 def _too_high(rows, networks):
-    """Networks of which a run is OFF too high: how many of the table's runs did not end well, and
-    how fast the estimate grows."""
+    """Networks of which a run is OFF too high: how many of these runs took less than the tensors of
+    a step, how many of the table's runs did not end well, and how fast the estimate grows."""
     grown = growth_beside_fake(rows)
     worst = collections.defaultdict(list)
     for row in rows:
         if row["error"] > OFF:
-            worst[row["model"]].append(row["error"])
+            worst[row["model"]].append(row)
     lines = (
-        [["median of all", "", "", "", f"{statistics.median(grown.values()):.2f}"]] if grown else []
+        [["median of all", "", "", "", "", f"{statistics.median(grown.values()):.2f}"]]
+        if grown
+        else []
     )
-    for name, errors in sorted(worst.items(), key=lambda one: -max(one[1])):
+    for name, runs in sorted(worst.items(), key=lambda one: -max(row["error"] for row in one[1])):
+        most, below = max(row["error"] for row in runs), sum(map(is_below_tensors, runs))
         left_out = len(networks[name]) - len(usable_runs(networks[name]))
         times = f"{grown[name]:.2f}" if name in grown else ""
-        lines.append([name, len(errors), f"{100 * max(errors):+.1f}%", left_out, times])
-    heads = ["network", "runs", "worst", "runs left out", "growth over FakeTensor's"]
+        lines.append([name, len(runs), f"{100 * most:+.1f}%", below, left_out, times])
+    heads = [
+        "network",
+        "runs",
+        "worst",
+        "below the tensors",
+        "runs left out",
+        "growth over FakeTensor's",
+    ]
     return _table(heads, lines)
 
 
@@ -596,6 +659,7 @@ def judge(colloc, sheet, exports, folder, page=None):
         in_view = {name: path for name, path in paths.items() if sources[name] != NOT_IN_VIEW}
         steps = [estimate_runs(colloc, networks, in_view, ways) for _, ways in STEPS]
         on_h200 = estimate_h200(colloc, paths, read_h200())
+        outputs = {name: outputs_of(path) for name, path in paths.items()}
     for row in rows:
         row["source"] = sources[row["model"]]
     add_constants(rows)
@@ -608,7 +672,7 @@ def judge(colloc, sheet, exports, folder, page=None):
         writer = csv.writer(file)
         writer.writerow(["family", "runs", "median", "p95", "above_p99", "mean_error"])
         writer.writerows(group_rows(rows, lambda row: family_of(row["model"])))
-    texts = text_of(rows, networks, steps, on_h200)
+    texts = text_of(rows, networks, steps, on_h200, outputs)
     if page:
         write_page(page, texts)
     print("\n".join(texts.values()))
