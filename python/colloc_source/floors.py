@@ -23,7 +23,7 @@ same line. A call up is a hook.
     src/daemon/preload/, mps/
     src/daemon/gpus/, services/, rooms/
     src/daemon/*                            "tables", which every part may use
-    src/daemon/driver.c, driver.h           "driver", the ground
+    src/daemon/driver.c, effect_queue.c     "driver", the ground
 """
 
 import os
@@ -79,7 +79,7 @@ def _floor_of_daemon(leaf: str) -> str:
     name = os.path.splitext(leaf)[0]
     if name in DAEMON_TOP:
         return "main"
-    return "driver" if name in ("driver", "driver_options") else "tables"
+    return "driver" if name in ("driver", "driver_options", "effect_queue") else "tables"
 
 
 def floor_of(path: str) -> Optional[str]:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The driver's part of the ways of jobs, for several GPUs at a time, as on a server
- * (daemon/suspension/order_driver.c). A job that has come to the driver has a helper for itself, and
- * is nobody's turn until the driver has answered:
+ * (daemon/suspension/order_driver.c). A job that has come to the driver has a helper for
+ * itself, and others have their turns until the driver has answered:
  *
  *     GPU 0, job 7    facts, gates, helper A: checkpoint ............ out
  *     GPU 1, job 8             facts, gates, helper B: checkpoint .... out
