@@ -48,6 +48,7 @@ struct scenario_run {
         double held_bytes;           /* at the last sample; also while it waits */
         int finish_version;          /* counts plans of its end: only the last counts */
         double resident_bytes;       /* on each GPU, when it was suspended */
+        int n_context_refusals;      /* how often the driver has refused to take its context */
         int64_t yield_us;            /* how long its suspension, resumption or move takes */
     } tasks[SCENARIO_TASKS_MAX + 1]; /* by id */
     struct gpu_now {
@@ -261,6 +262,17 @@ static void on_yield(
     schedule_wakeup(run, WAKE_YIELDED, now_us + took_us, task->id, task->attempts);
 }
 
+/* The driver does not take the context: it stays on its GPU. */
+static void fail_to_relocate(struct scenario_run *run, const struct task *task)
+{
+    struct event failed = {
+        .kind = EVENT_SUSPENSION_FAILED, .time_us = sim_now_us(run->sim), .task = task->id};
+    failed.suspension_failed.why = SUSPENSION_REFUSED;
+    failed.suspension_failed.is_suspended = true;
+    run->tasks[task->id].n_context_refusals++;
+    note_error(run, sim_step(run->sim, &failed));
+}
+
 static void fail_to_yield(struct scenario_run *run, const struct task *task)
 {
     struct event failed = {
@@ -303,6 +315,11 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
         return;
     if (run->scenario.tasks[task->id].unsuspendable) {
         fail_to_yield(run, task);
+        return;
+    }
+    if (task->run->yield.is_relocating &&
+        state->n_context_refusals < run->scenario.tasks[task->id].context_refusals) {
+        fail_to_relocate(run, task);
         return;
     }
     if (is_memory_taken(run, task)) {

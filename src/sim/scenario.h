@@ -27,7 +27,8 @@
  * signal), unlaunchable, unsuspendable, unanswered (its suspension never ends), without-library
  * (--preload=no), unhooked (its processes run without the library all the same), uncarried (the
  * carrier cannot take one of its two processes off the GPU), ranks (of NCCL: their contexts stay),
- * latency=20ms (p99 of a service that is alone on its GPU).
+ * context-refusals=2 (how often the driver refuses to take its context off its GPU), latency=20ms
+ * (p99 of a service that is alone on its GPU).
  *
  * What it requests: user=1000 (whose task it is), gpus=2, nodes=2 (the same GPUs of two servers),
  * need=6GiB (estimated), declared=6GiB, pending (the estimate follows), exclusive, slot, mps, auto,

@@ -268,6 +268,7 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
         {"runs", FIELD_DURATION, OPTION(runs_us), 0},
         {"smact", FIELD_REAL, OPTION(smact), 1},
         {"exits", FIELD_INT, OPTION(exit_code), 255},
+        {"context-refusals", FIELD_INT, OPTION(context_refusals), 1000000},
         {"gpus", FIELD_INT, OPTION(request.gpus), 1000},
         {"nodes", FIELD_INT, OPTION(request.nodes), 1000},
         {"cpus", FIELD_INT, OPTION(request.host.cpus), 10000},

@@ -32,6 +32,7 @@ struct scenario_task {
     int64_t step_us; /* of such a task alone, whose speed alone no earlier run has shown; 0: one
                         has */
     int exit_code;
+    int context_refusals; /* how often the driver refuses to take its context off its GPU */
     bool deaf, unlaunchable, unsuspendable, unanswered, unhooked, uncarried, are_ranks;
     int uid;
     bool held;

@@ -64,36 +64,21 @@ bool core_fits_beside_context(
            core_needed_bytes(core, other) <= left;
 }
 
-/* Whatever else the driver does now. */
-static bool can_leave(const struct task *task, enum context_use use)
+bool core_may_context_leave(const struct task *task, enum context_use use, int64_t now_us)
 {
     const struct task_yield *yield = &task->run->yield;
     return task_context_gpu(task) >= 0 && yield->keeps_context && !yield->has_ranks &&
-           !yield->has_neighbour && (use == CONTEXT_FOR_WAIT || yield->reason != YIELD_TO_MEMORY);
+           !yield->has_neighbour && !task->ending && yield->relocate_retry_us <= now_us &&
+           (use == CONTEXT_FOR_WAIT || yield->reason != YIELD_TO_MEMORY);
 }
 
-bool core_may_context_leave(const struct task *task, enum context_use use, int64_t now_us)
-{
-    return can_leave(task, use) && !task->ending && task->run->yield.relocate_retry_us <= now_us;
-}
-
-double core_leavable_for_waiter(const struct core *core, const struct gpu_view *gpu, int64_t now_us)
-{
-    double bytes = 0;
-    for (int i = 0; i < gpu->n_absent && gpu->n_residents == 1; i++) {
-        const struct task *task = core_find_task(core, gpu->absent[i].task);
-        if (core_may_context_leave(task, CONTEXT_FOR_WAIT, now_us))
-            bytes += reading_assume(task->run->yield.context_bytes, 0);
-    }
-    return bytes;
-}
-
-double core_leavable_bytes(const struct core *core, const struct gpu_view *gpu)
+double core_leavable_bytes(
+    const struct core *core, const struct gpu_view *gpu, enum context_use use, int64_t now_us)
 {
     double bytes = 0;
     for (int i = 0; i < gpu->n_absent; i++) {
         const struct task *task = core_find_task(core, gpu->absent[i].task);
-        if (can_leave(task, CONTEXT_FOR_START) && !task->run->yield.is_relocating)
+        if (core_may_context_leave(task, use, now_us))
             bytes += reading_assume(task->run->yield.context_bytes, 0);
     }
     return bytes;

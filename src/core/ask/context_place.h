@@ -49,14 +49,10 @@ enum context_use {
  * just refused. */
 bool core_may_context_leave(const struct task *task, enum context_use use, int64_t now_us);
 
-/* Returns the bytes of the contexts on the GPU that can leave for a start, now or later, and are
- * not on their way. */
-double core_leavable_bytes(const struct core *core, const struct gpu_view *gpu);
-
-/* Returns the bytes of the contexts on the GPU that can leave now for a task that waits there, with
- * those that are on their way; 0 where it has not exactly one resident. */
-double core_leavable_for_waiter(
-    const struct core *core, const struct gpu_view *gpu, int64_t now_us);
+/* Returns the bytes of the contexts on the GPU that can leave it now for such a task, with those
+ * that are on their way. */
+double core_leavable_bytes(
+    const struct core *core, const struct gpu_view *gpu, enum context_use use, int64_t now_us);
 
 /* Is the context of the running task to stay when it is suspended for the reason? */
 bool core_context_stays(

@@ -65,13 +65,15 @@ static void note_moment(const struct core *core, int64_t us, int64_t *earliest_u
         *earliest_us = us;
 }
 
-/* When the next resumption that failed is tried again, or one beside an external process that
- * lasts; TIME_NEVER: there is none. */
+/* When the next resumption that failed is tried again, the driver is asked once more for a context
+ * or a copy that it refused, or a task may be resumed beside an external process that lasts;
+ * TIME_NEVER: there is none. */
 static int64_t core_retry_us(const struct core *core)
 {
     int64_t earliest = TIME_NEVER;
     for (const struct task *task = core->suspended_queue.first; task; task = task->next) {
         note_moment(core, task->run->yield.retry_us, &earliest);
+        note_moment(core, task->run->yield.relocate_retry_us, &earliest);
         note_moment(core, task->run->yield.since_us + CORE_EXTERNAL_LASTS_US, &earliest);
     }
     return earliest;

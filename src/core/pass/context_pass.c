@@ -8,6 +8,10 @@
  *
  * So they do where a running task waits for that memory with no other task on its GPU.
  *
+ * A context that the driver refused to take is not counted on until it is tried again, after 10 s
+ * (state/apply_yield.c): none of the others leaves, and no task stops, for a task that could not do
+ * without it.
+ *
  * Example: one GPU of 40 GiB, contexts of a and b, 1 GiB each, and c, which needs 39.5 GiB. The
  * contexts of a and b leave, and c starts. If c needs 38.5 GiB, one is enough.
  */
@@ -32,10 +36,10 @@ static bool is_any_leaving(const struct core *core, const struct gpu_view *gpu)
 }
 
 /* How much has to leave the GPU for the task; INFINITY: all; 0: none, or that would not help. */
-static double wanted_bytes(
-    const struct core *core, const struct gpu_view *gpu, const struct verdict *verdict)
+static double wanted_bytes(const struct core *core, const struct gpu_view *gpu,
+    const struct verdict *verdict, int64_t now_us)
 {
-    double leavable = core_leavable_bytes(core, gpu);
+    double leavable = core_leavable_bytes(core, gpu, CONTEXT_FOR_START, now_us);
     switch (verdict->kind) {
     case VERDICT_NOT_IDLE:
         return gpu->n_residents == 0 && !memory_domain_has_others(gpu) && leavable > 0 ? INFINITY
@@ -69,8 +73,9 @@ static int make_way_for_waiter(struct core *core, const struct task *waiting, in
     const struct gpu_view *gpu = &core->view.gpus[waiting->gpus[0]];
     double wanted = memory_wait_enough_bytes(&waiting->run->memory_wait) -
                     reading_assume(gpu_view_free_bytes(gpu), INFINITY);
-    if (wanted > core_leavable_for_waiter(core, gpu, now_us) || is_any_leaving(core, gpu) ||
-        gpu->sampled_us < gpu->mix_since_us)
+    if (gpu->n_residents != 1 ||
+        wanted > core_leavable_bytes(core, gpu, CONTEXT_FOR_WAIT, now_us) ||
+        is_any_leaving(core, gpu) || gpu->sampled_us < gpu->mix_since_us)
         return 0;
     return take_contexts(core, gpu, waiting, CONTEXT_FOR_WAIT, wanted, now_us);
 }
@@ -94,7 +99,7 @@ static int make_way(struct core *core, const struct task *task, int64_t now_us)
         const struct gpu_view *gpu = &core->view.gpus[i];
         if (gpu->n_absent == 0 || is_any_leaving(core, gpu) || gpu->sampled_us < gpu->mix_since_us)
             continue;
-        double wanted = wanted_bytes(core, gpu, &core->placement.verdicts[i]);
+        double wanted = wanted_bytes(core, gpu, &core->placement.verdicts[i], now_us);
         r = take_contexts(core, gpu, task, CONTEXT_FOR_START, wanted, now_us);
     }
     return r;

@@ -494,8 +494,9 @@ static bool awaits_contexts(const struct core *core, const struct task *task, in
 {
     const struct gpu_view *gpu = &core->view.gpus[task->gpus[0]];
     double free_bytes = reading_assume(gpu_view_free_bytes(gpu), 0);
-    return task->n_gpus == 1 && free_bytes + core_leavable_for_waiter(core, gpu, now_us) >=
-                                    memory_wait_enough_bytes(&task->run->memory_wait);
+    return task->n_gpus == 1 && gpu->n_residents == 1 &&
+           free_bytes + core_leavable_bytes(core, gpu, CONTEXT_FOR_WAIT, now_us) >=
+               memory_wait_enough_bytes(&task->run->memory_wait);
 }
 
 /* ---- all rules ---- */

@@ -27,13 +27,13 @@
 #include "core/state/tasks.h"
 
 /* The memory that would be free when `out` had left it, or kept it, if it can only be paused, and
- * contexts of suspended tasks, too. What a resident of the memory domain will still take is not
- * free. */
+ * so had contexts of suspended tasks that can leave. What a resident of the memory domain will
+ * still take is not free. */
 static double left_without(
-    const struct core *core, const struct gpu_view *gpu, const struct task *out)
+    const struct core *core, const struct gpu_view *gpu, const struct task *out, int64_t now_us)
 {
     double left = reading_assume(gpu_view_free_bytes(gpu), 0) - gpu_view_returned_bytes(gpu) +
-                  core_leavable_bytes(core, gpu);
+                  core_leavable_bytes(core, gpu, CONTEXT_FOR_START, now_us);
     const struct resident *resident;
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk))) {
@@ -64,7 +64,7 @@ static bool takes_its_place(
 
 /* Would `in` have its memory on the GPU, and SMs, when `out` had left it? */
 static bool would_fit(const struct core *core, const struct gpu_view *gpu,
-    const struct stop_rule *rule, const struct task *out, const struct task *in)
+    const struct stop_rule *rule, const struct task *out, const struct task *in, int64_t now_us)
 {
     double of_in = reading_assume(in->request.expect.smact, 1), of_out = 1, of_others = 0;
     bool is_empty = !memory_domain_has_others(gpu);
@@ -81,7 +81,8 @@ static bool would_fit(const struct core *core, const struct gpu_view *gpu,
                        : of_in + of_others <= SMACT_TOGETHER ||
                              (of_in <= of_out && takes_its_place(rule, out, in));
     bool may_share = !in->request.exclusive && has_sms;
-    return left_without(core, gpu, out) >= core_needed_bytes(core, in) && (is_empty || may_share);
+    return left_without(core, gpu, out, now_us) >= core_needed_bytes(core, in) &&
+           (is_empty || may_share);
 }
 
 /* Would the head still be kept off the GPU after the stop? A task that can only be paused stays on
@@ -129,7 +130,7 @@ static struct stop find_stop(const struct stop_order *order, int i, const struct
         const struct task *task = core_find_task(core, gpu->residents[k].task);
         bool may_be = rule->may_be_stopped(core, task, head, order->now_us) &&
                       !stays_closed(core, task, core->placement.verdicts[i].kind) &&
-                      would_fit(core, gpu, rule, task, head);
+                      would_fit(core, gpu, rule, task, head, order->now_us);
         if (may_be && (!best.task || rule->is_stopped_rather(core, task, best.task, order->now_us)))
             best.task = task;
     }
