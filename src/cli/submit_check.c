@@ -72,7 +72,7 @@ static void warn_of_missing_script(const char *const *arguments)
 }
 
 /* A word with blanks that is no file is a command line that was quoted as one. */
-bool submit_is_quoted_line(const char *word)
+static bool is_quoted_line(const char *word)
 {
     return strpbrk(word, " \t\n") && access(word, F_OK) < 0 &&
            (strchr(word, '/') || !is_on_path(word));
@@ -156,7 +156,7 @@ static bool is_docker_line(struct span line)
 int submit_check_command(const char *const *words, struct fault *fault)
 {
     const char *program = words[0];
-    if (submit_is_quoted_line(program))
+    if (is_quoted_line(program))
         return submit_refuse_quoted_line(program, fault);
     warn_of_docker(words);
     if (strchr(program, '/')) {
@@ -184,7 +184,7 @@ int submit_explain_unread(const char *const *words, int r, struct fault *fault)
 {
     char line[160] = "";
     join_words(words, line, sizeof line);
-    if (r == -ENOENT && submit_is_quoted_line(words[0]))
+    if (r == -ENOENT && is_quoted_line(words[0]))
         return submit_refuse_quoted_line(words[0], fault);
     if (r == -EFBIG && is_program(words[0]))
         return fault_set(fault, EFBIG,

@@ -67,9 +67,6 @@ int submit_check_order(const struct task_description *task, struct fault *fault)
  */
 int submit_check_outputs(const struct task_description *task, struct fault *fault);
 
-/* Is the word a command line that was quoted as one, and no file? */
-bool submit_is_quoted_line(const char *word);
-
 /* Returns -ENOENT with a fault that says how to write it. */
 int submit_refuse_quoted_line(const char *line, struct fault *fault);
 

@@ -290,8 +290,9 @@ struct cgroup_controllers cgroup_available(const char *path)
     return read_controllers(path, "cgroup.controllers");
 }
 
-/* One at a time: a controller that the kernel lacks does not prevent the others. */
-struct cgroup_controllers cgroup_enable(const char *path)
+/* Enables the controllers for the children of the cgroup, and returns the enabled ones. One at a
+ * time: a controller that the kernel lacks does not prevent the others. */
+static struct cgroup_controllers cgroup_enable(const char *path)
 {
     static const char *const orders[] = {"+cpu", "+memory", "+pids"};
     for (size_t i = 0; i < ARRAY_SIZE(orders); i++)

@@ -49,10 +49,6 @@ bool cgroup_find_of(pid_t pid, char *ret_name);
 /* Returns the controllers that the cgroup has itself. */
 struct cgroup_controllers cgroup_available(const char *path);
 
-/* Enables the controllers for the children of the cgroup, as far as the kernel allows it. Returns
- * the enabled ones. */
-struct cgroup_controllers cgroup_enable(const char *path);
-
 /* The largest amounts for all processes of a cgroup together; 0: no limit. */
 struct cgroup_limits {
     int64_t cpus;       /* in units of the time of one CPU */

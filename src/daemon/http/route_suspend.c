@@ -45,7 +45,8 @@ const struct task *http_find_own_task(struct http *http, struct api_request *req
     return find_allowed_task(http, request, true);
 }
 
-const struct task *find_changeable_task(struct http *http, struct api_request *request)
+/* Operators may change it, too. */
+static const struct task *find_changeable_task(struct http *http, struct api_request *request)
 {
     return find_allowed_task(http, request, false);
 }

@@ -12,10 +12,9 @@
 /* The table of all routes, which ends in NULL; their context is the part. */
 extern const struct api_route http_routes[];
 
-/* Return the core's task if the user may speak for it (its owner and root), or may change it
- * (operators, too); else the request is answered: NULL. */
+/* Returns the core's task if the user may speak for it (its owner and root); else the request is
+ * answered: NULL. */
 const struct task *http_find_own_task(struct http *http, struct api_request *request);
-const struct task *find_changeable_task(struct http *http, struct api_request *request);
 
 /* route_daemon.c */
 void route_gpus(void *context, struct api_request *request);

@@ -17,7 +17,9 @@ static bool has_resident_to_leave_alone(const struct gpu_view *gpu)
     return false;
 }
 
-struct reading asking_free_bytes(const struct gpu_view *gpu)
+/* Returns the memory that no task of the GPU's memory domain has or is known to take; below 0: the
+ * tasks take more than is free. Not valid without a sample. */
+static struct reading asking_free_bytes(const struct gpu_view *gpu)
 {
     struct reading free_bytes = gpu_view_free_bytes(gpu);
     const struct resident *resident;

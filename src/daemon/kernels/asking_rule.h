@@ -24,10 +24,6 @@
 bool asking_is_allowed(const struct gpu_view *gpu, const struct conditions *conditions,
     int64_t needed_bytes, int64_t now_us, const char **ret_why);
 
-/* Returns the memory that no task of the GPU's memory domain has or is known to take; below 0: the
- * tasks take more than is free. Not valid without a sample. */
-struct reading asking_free_bytes(const struct gpu_view *gpu);
-
 /*
  * Chooses among the GPUs of a kind: the one with the fewest tasks, of these the one with the most
  * free memory.
