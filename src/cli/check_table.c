@@ -2,6 +2,8 @@
 /* Prints checks: what `colloc doctor` and `colloc slurm check` found, a row each. */
 #include "cli/check_table.h"
 
+#include <string.h>
+
 #include "base/array.h"
 #include "cli/print.h"
 #include "cli/table.h"
@@ -22,6 +24,21 @@ static json_t *checks_json(const struct doctor_check *checks, size_t count)
     return json_pack("{s:o}", "checks", list);
 }
 
+/* Advice that an earlier check gave is named by that, so that one cause is read once. */
+static void add_detail(struct table *table, const struct doctor_check *checks, size_t i)
+{
+    const char *advice = checks[i].advice;
+    size_t first = 0;
+    while (strcmp(checks[first].advice, advice) != 0)
+        first++;
+    if (!*advice)
+        table_cell(table, NULL, "%s", checks[i].detail);
+    else if (first < i)
+        table_cell(table, NULL, "%s. Advice: as for %s", checks[i].detail, checks[first].name);
+    else
+        table_cell(table, NULL, "%s. Advice: %s", checks[i].detail, advice);
+}
+
 static void print_rows(const struct doctor_check *checks, size_t count)
 {
     struct table *table = table_create(columns, ARRAY_SIZE(columns));
@@ -29,8 +46,7 @@ static void print_rows(const struct doctor_check *checks, size_t count)
         table_row(table);
         table_cell(table, NULL, "%s", checks[i].name);
         table_cell(table, checks[i].is_ok ? "green" : "red", checks[i].is_ok ? "ok" : "failed");
-        table_cell(table, NULL, "%s%s%s", checks[i].detail, *checks[i].advice ? ". Advice: " : "",
-            checks[i].advice);
+        add_detail(table, checks, i);
     }
     if (table)
         table_print(table, "");

@@ -100,12 +100,19 @@ static const char *start_text(const json_t *start, char cell[CELL_SIZE])
     return cell;
 }
 
+/* "None" is a task that waits for nothing. */
+static const char *reason_text(const json_t *reason, char cell[CELL_SIZE])
+{
+    const char *word = json_string_value(reason);
+    return word && strcmp(word, "None") == 0 ? "-" : scalar_text(reason, cell);
+}
+
 static const struct field fields[] = {
     {"Name", "name", scalar_text},
     {"User", "user", scalar_text},
     {"Command", "command", scalar_text},
     {"State", "state", scalar_text},
-    {"Reason", "reason", scalar_text},
+    {"Reason", "reason", reason_text},
     {"", "reason_text", scalar_text},
     {"Position", "position", scalar_text},
     {"Priority", "priority", scalar_text},
@@ -183,14 +190,16 @@ static void print_from(const char *text, int column)
     putchar('\n');
 }
 
-static void print_field(const struct field *field, const json_t *value)
+/* Returns whether there was something to print. */
+static bool print_field(const char *label, const struct field *field, const json_t *value)
 {
     char cell[CELL_SIZE];
     const char *text = field->format(value, cell);
     if (strcmp(text, "-") == 0 || !*text)
-        return;
-    printf("%-12s ", field->label);
+        return false;
+    printf("%-12s ", label);
     print_from(text, LABEL_WIDTH);
+    return true;
 }
 
 /* "Attempt 1    GPU 2, 2026-11-20 16:02:11 to 2026-11-20 16:07:45: OutOfMemory" */
@@ -254,10 +263,16 @@ static void print_arguments(const json_t *task)
     }
 }
 
+/* A field without a label says more of the one before it, or stands for it where that has nothing
+ * to print. */
 static void print_fields(const json_t *task, const struct field *list, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        print_field(&list[i], json_object_get(task, list[i].key));
+    bool is_before = false;
+    for (size_t i = 0; i < count; i++) {
+        const char *label = i > 0 && !*list[i].label && !is_before ? list[i - 1].label
+                                                                   : list[i].label;
+        is_before = print_field(label, &list[i], json_object_get(task, list[i].key));
+    }
 }
 
 /* Chosen: a duration that may be no longer than this is one of requests, and shown in ms. */

@@ -39,7 +39,8 @@ enum {
     EXTERNAL_MAX = 4, /* lines */
     OTHER_LINES = 4,  /* than those of GPUs: the header, the titles, an empty line and the footer */
     NARROW = 72,
-    WIDE = 120
+    WIDE = 120,
+    EXPLAINING_ROWS = 6, /* left for tasks, at least, where one of them is a reason */
 };
 
 static int at_least(int min, int n)
@@ -261,8 +262,8 @@ static void put_shares(const struct top *top, const json_t *task, enum screen_st
     screen_put(screen, plain, -STEPS_WIDTH, rate_text(json_object_get(task, "steps_per_s"), cell));
 }
 
-/* A waiting task's TIME is how long it has waited, and its GPU column is the reason. Columns that a
- * narrow screen lacks are the user and the power. */
+/* A waiting task's TIME is how long it has waited, and its reason is in place of what it has of the
+ * GPU. Columns that a narrow screen lacks are the user and the power. */
 static void draw_task(const struct top *top, const json_t *task, bool is_selected)
 {
     struct screen *screen = top->screen;
@@ -281,8 +282,10 @@ static void draw_task(const struct top *top, const json_t *task, bool is_selecte
     screen_put(screen, is_selected ? plain : style_of(task), 10, member_text(task, "state", "?"));
     screen_put(
         screen, plain, -9, seconds_text(json_object_get(task, waits ? "wait_s" : "exec_s"), cell));
-    screen_put(screen, plain, -10, mib_text(json_object_get(task, "mem_used_mib"), cell));
-    put_shares(top, task, plain);
+    if (!waits) {
+        screen_put(screen, plain, -10, mib_text(json_object_get(task, "mem_used_mib"), cell));
+        put_shares(top, task, plain);
+    }
     screen_put(screen, plain, 1, "");
     screen_put(screen, plain, screen_columns_left(screen), place ? place : "");
     free(place);
@@ -309,13 +312,45 @@ static void draw_task_titles(struct screen *screen)
     screen_end_line(screen, STYLE_DIM);
 }
 
+static bool is_waiting(const json_t *task)
+{
+    return strcmp(member_text(task, "state", ""), "PENDING") == 0 &&
+           *member_text(task, "reason_text", "");
+}
+
+/* The task whose reason has a line for itself: the selected one, if it waits, or the first that
+ * does. NULL: none. */
+static const json_t *explained_task(const struct top *top)
+{
+    int selected = top_selected(top);
+    if (selected >= 0 && selected < top->shown_count && is_waiting(top->shown[selected]))
+        return top->shown[selected];
+    for (int i = 0; i < top->shown_count; i++)
+        if (is_waiting(top->shown[i]))
+            return top->shown[i];
+    return NULL;
+}
+
+/* Above the last line, since the task's own line has little room. */
+static void draw_explanation(const struct top *top, const json_t *task)
+{
+    char id[32];
+    while (screen_rows_left(top->screen) > 2)
+        screen_end_line(top->screen, STYLE_PLAIN);
+    screen_print(top->screen, STYLE_DIM, "%s waits: %s", task_id_text(task, id, sizeof id),
+        member_text(task, "reason_text", ""));
+    screen_end_line(top->screen, STYLE_PLAIN);
+}
+
 static void draw_tasks(struct top *top)
 {
     struct screen *screen = top->screen;
     if (screen_rows_left(screen) < 3)
         return;
     draw_task_titles(screen);
-    int rows = screen_rows_left(screen) - 1, selected = top_selected(top);
+    const json_t *explained = screen_rows_left(screen) >= EXPLAINING_ROWS ? explained_task(top)
+                                                                          : NULL;
+    int rows = screen_rows_left(screen) - (explained ? 2 : 1), selected = top_selected(top);
     top->task_rows = rows;
     if (selected < top->first)
         top->first = selected < 0 ? 0 : selected;
@@ -328,6 +363,8 @@ static void draw_tasks(struct top *top)
             *top->filter ? "  no matching task" : "  no tasks");
         screen_end_line(screen, STYLE_PLAIN);
     }
+    if (explained)
+        draw_explanation(top, explained);
 }
 
 /* ---- first and last line ---- */

@@ -19,8 +19,6 @@
 #include "gpu/nvml.h"
 #include "gpu/program.h"
 
-static const char INSTALL_DRIVER[] = "install the NVIDIA driver (570 or newer to suspend tasks, "
-                                     "580 to move them)";
 /* Two samples at least this far apart give GPM's first values. */
 enum { GPM_WAIT_MS = 150 };
 
@@ -40,14 +38,14 @@ static bool has_gpus(const struct doctor *doctor, struct doctor_check *check)
 {
     if (count_cards(doctor))
         return true;
-    doctor_fail(check, INSTALL_DRIVER, "not checked: no GPU can be used");
+    doctor_fail(check, DOCTOR_INSTALL_DRIVER, "not checked: no GPU can be used");
     return false;
 }
 
 void check_nvml(struct doctor *doctor, struct doctor_check *check)
 {
     if (doctor->gpus_answer == GPU_NO_LIBRARY)
-        doctor_fail(check, INSTALL_DRIVER, "%.200s", doctor->gpus_fault.text);
+        doctor_fail(check, DOCTOR_INSTALL_DRIVER, "%.200s", doctor->gpus_fault.text);
     else
         doctor_pass(check, "%s is there",
             doctor->options.nvml_library ? doctor->options.nvml_library : "libnvidia-ml.so.1");
@@ -60,7 +58,7 @@ void check_driver(struct doctor *doctor, struct doctor_check *check)
     else if (doctor->gpus_answer == GPU_NO_DEVICES)
         doctor_pass(check, "it runs, and sees no GPU");
     else
-        doctor_fail(check, INSTALL_DRIVER, "%.200s", doctor->gpus_fault.text);
+        doctor_fail(check, DOCTOR_INSTALL_DRIVER, "%.200s", doctor->gpus_fault.text);
 }
 
 void check_gpus(struct doctor *doctor, struct doctor_check *check)

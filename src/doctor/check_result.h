@@ -12,6 +12,10 @@ struct doctor_check {
     char advice[256]; /* what to do; "": nothing */
 };
 
+/* Advice of all checks that need a GPU. */
+#define DOCTOR_INSTALL_DRIVER                                                                      \
+    "install the NVIDIA driver (570 or newer to suspend tasks, 580 to move them)"
+
 /* Report the result of a check. `detail`: what was found; `advice`: what to do. */
 void doctor_pass(struct doctor_check *check, const char *detail, ...)
     __attribute__((format(printf, 2, 3)));

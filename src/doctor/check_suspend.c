@@ -179,7 +179,7 @@ static bool has_helper(const struct doctor *doctor, struct doctor_check *check)
     if (doctor->gpus)
         doctor_fail(check, "install colloc completely", "colloc-checkpoint is not installed");
     else
-        doctor_fail(check, "install the NVIDIA driver", "not checked: no GPU can be used");
+        doctor_fail(check, DOCTOR_INSTALL_DRIVER, "not checked: no GPU can be used");
     return false;
 }
 

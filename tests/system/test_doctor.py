@@ -2,6 +2,7 @@
 """colloc doctor over the emulator, with its troubles, and on a machine without a driver."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -113,6 +114,9 @@ class WithoutDriver(Doctor):
         if not self.checks()["nvml"]["ok"]:
             self.assertLessEqual({"nvml", "driver", "gpus", "suspend", "move"}, self.failed())
             self.assert_fails("nvml", "install the NVIDIA driver")
+            table = self.run_doctor().stdout
+            self.assertEqual(len(re.findall(r"install the NVIDIA\s+driver", table)), 1, table)
+            self.assertRegex(table, r"suspend +failed .*Advice: as for nvml")
             self.assert_fails("suspend", "no GPU")
 
     def test_a_library_without_a_driver(self):

@@ -126,6 +126,21 @@ class Top(DaemonCase):
         self.assert_restored()
         self.assertEqual(self.read("status"), "0\n")
 
+    def test_80_columns_have_the_reason_of_a_waiting_task(self):
+        for _ in range(4):
+            self.wait_state(self.train(20000, 1e6, exclusive=True), "RUNNING")
+        task = self.submit("sleep 1000")
+        self.open()
+        reason = self.task(task)["reason_text"]
+        self.assertGreater(len(reason), 40)
+        self.wait_line(f"     {task} ", r" PENDING .*\(Resources\) GPUs 0 to 3: ")
+        line = self.wait_line(f"{task} waits: ")
+        self.assertIn(line.split(": ", 1)[1].rstrip("… "), reason)
+        self.assertGreater(len(line), min(len(reason), 66))
+        self.assertTrue(self.screen()[-1].startswith("q quit"))
+        self.keys("q")
+        self.assert_restored()
+
     def test_60_columns(self):
         task = self.train(20000, 1e6, "--smact=0.6")
         self.wait_state(task, "RUNNING")
