@@ -115,6 +115,20 @@ class Stream(DaemonCase):
         events.close()
         self.assertEqual(next(self.client.events(after=first["id"]))["event"], "tasks")
 
+    def test_many_that_missed_something(self):
+        # Each text has 190 tasks. All of them at once held the loop for 1.6 s: a few have a turn.
+        _, last, _ = self.events().next()
+        tasks = [self.submit("true", hold=True) for _ in range(190)]
+        readers = [self.events(last) for _ in range(60)]
+        self.assertEqual({reader.status for reader in readers}, {200})
+        for reader in readers:
+            name, _, data = reader.next()
+            self.assertEqual(name, "tasks")
+            self.assertEqual([task["id"] for task in data["tasks"]], tasks)
+        more = self.submit("true", hold=True)
+        for reader in readers:
+            reader.until(lambda name, _, data: name == "tasks" and data["tasks"][-1]["id"] == more)
+
     def test_a_slow_reader_harms_no_other(self):
         slow = [self.events() for _ in range(20)]
         reader = self.events()

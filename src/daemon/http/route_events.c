@@ -16,7 +16,8 @@
  * Once a second each reader that has received everything so far gets the changes. The text for all
  * readers is written once and shared. A slow reader misses seconds, and then gets the changes since
  * its last event: the tasks with later events in the log. So does a reader that reconnects with
- * Last-Event-ID, also to another daemon over the same log.
+ * Last-Event-ID, also to another daemon over the same log. Such a text takes up to 30 ms, so a few
+ * of these readers have their turn at a time, and other requests between them.
  *
  * Every reader gets a task as users other than its owner may see it.
  */
@@ -34,6 +35,8 @@
 #define PERIOD_MS        1000
 #define TASKS_MAX        200   /* in one event; more is a reset; chosen: half a megabyte */
 #define EVENTS_MAX       10000 /* in the log that are searched for one reader */
+#define CATCHING_UP_MAX  2     /* readers in a turn; chosen */
+#define CATCHING_UP_MS   20    /* until the next turn of these; chosen */
 #define READERS_PER_USER 64
 #define READERS_MAX      512
 
@@ -42,9 +45,10 @@
 struct event_feed {
     struct http *http;
     struct event_readers readers;
-    uv_timer_t timer;
-    int64_t seq; /* at the last turn */
-    bool is_closed, is_timer_closed;
+    uv_timer_t timer, catching_up; /* the second for those that missed something */
+    int64_t seq;                   /* at the last turn */
+    int timers;                    /* that are not closed */
+    bool is_closed;
 };
 
 /* ---- pieces ---- */
@@ -157,25 +161,45 @@ static void send_piece(struct event_reader *reader, struct api_piece *piece, int
     reader->place = seq;
 }
 
-/* Readers that are up to date share one piece; another one gets what it missed. */
+/* A few of the readers that were not up to date at the last turn get what they missed. One that is
+ * ahead of it, since it came later, has its turn with the next one. */
+static void on_catching_up(uv_timer_t *timer)
+{
+    struct event_feed *feed = timer->data;
+    int n = 0;
+    for (struct event_reader *reader = feed->readers.first; reader; reader = reader->next) {
+        if (reader->place >= feed->seq || !api_stream_is_idle(reader->stream))
+            continue;
+        if (n++ == CATCHING_UP_MAX) {
+            uv_timer_start(timer, on_catching_up, CATCHING_UP_MS, 0);
+            break;
+        }
+        struct api_piece *missed = make_piece(feed->http, reader->place, feed->seq, true);
+        send_piece(reader, missed, feed->seq);
+        api_piece_release(missed);
+    }
+    http_serve_soon(feed->http);
+}
+
+/* Readers that are up to date share one piece. */
 static void serve_readers(struct event_feed *feed)
 {
     struct http *http = feed->http;
     int64_t before = feed->seq, now = store_last_event(http->parts.store);
     struct api_piece *shared = make_piece(http, before, now, true);
+    bool is_any_behind = false;
     for (struct event_reader *reader = feed->readers.first; reader; reader = reader->next) {
         if (!api_stream_is_idle(reader->stream))
             continue;
-        if (reader->place == before) {
+        if (reader->place == before)
             send_piece(reader, shared, now);
-        } else {
-            struct api_piece *missed = make_piece(http, reader->place, now, true);
-            send_piece(reader, missed, now);
-            api_piece_release(missed);
-        }
+        else
+            is_any_behind = true;
     }
     api_piece_release(shared);
     feed->seq = now;
+    if (is_any_behind && !uv_is_active((uv_handle_t *)&feed->catching_up))
+        uv_timer_start(&feed->catching_up, on_catching_up, 0, 0);
     http_serve_soon(http);
 }
 
@@ -189,15 +213,17 @@ static void on_turn(uv_timer_t *timer)
 /* The readers may be of a server that is destroyed later than the part is closed. */
 static void free_when_unused(struct event_feed *feed)
 {
-    if (feed->is_timer_closed && !feed->readers.first)
+    if (feed->timers == 0 && !feed->readers.first)
         free(feed);
 }
 
 static void on_left(void *context)
 {
     struct event_feed *feed = context;
-    if (!feed->readers.first && !feed->is_closed)
+    if (!feed->readers.first && !feed->is_closed) {
         uv_timer_stop(&feed->timer);
+        uv_timer_stop(&feed->catching_up);
+    }
     free_when_unused(feed);
 }
 
@@ -212,7 +238,9 @@ static struct event_feed *open_feed(struct http *http)
     feed->http = http;
     feed->readers = (struct event_readers){NULL, READERS_MAX, READERS_PER_USER, on_left, feed};
     uv_timer_init(http->parts.loop, &feed->timer);
-    feed->timer.data = feed;
+    uv_timer_init(http->parts.loop, &feed->catching_up);
+    feed->timer.data = feed->catching_up.data = feed;
+    feed->timers = 2;
     return http->event_feed = feed;
 }
 
@@ -255,6 +283,11 @@ void route_events(void *context, struct api_request *request)
         feed->seq = now;
         uv_timer_start(&feed->timer, on_turn, PERIOD_MS, PERIOD_MS);
     }
+    if (seq >= 0 && seq < now) { /* it missed something */
+        if (!uv_is_active((uv_handle_t *)&feed->catching_up))
+            uv_timer_start(&feed->catching_up, on_catching_up, 0, 0);
+        return;
+    }
     struct api_piece *first = make_piece(http, seq, now, true);
     send_piece(reader, first, now);
     api_piece_release(first);
@@ -263,7 +296,7 @@ void route_events(void *context, struct api_request *request)
 static void on_timer_closed(uv_handle_t *timer)
 {
     struct event_feed *feed = timer->data;
-    feed->is_timer_closed = true;
+    feed->timers--;
     free_when_unused(feed);
 }
 
@@ -275,4 +308,5 @@ void events_close(struct http *http)
     feed->is_closed = true;
     http->event_feed = NULL;
     uv_close((uv_handle_t *)&feed->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&feed->catching_up, on_timer_closed);
 }
