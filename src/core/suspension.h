@@ -37,6 +37,11 @@
  * H200s 0.76 to 0.85 GiB. It counts until the client has been suspended once. */
 #define SUSPENSION_CONTEXT_BYTES (900 * MIB)
 
+/* Chosen: after so many refusals of the driver, half a minute after the first, a context counts as
+ * one that stays. It is tried again all the same, each time after twice as long, and at once after
+ * the next suspension. */
+#define SUSPENSION_REFUSALS_MAX 3
+
 /* What is to be free beside the memory of a process when the driver puts its context back: where it
  * finds too little then, the process is lost. Chosen: a block or two that a training beside it may
  * allocate after the last look. */

@@ -191,6 +191,8 @@ struct task_yield {
     bool is_relocating;    /* that copy goes to the host; without one, its context */
     bool neighbour_failed; /* in this attempt: not tried again */
     int64_t relocate_retry_us;  /* the way to the host failed: not tried again before */
+    int context_refusals;       /* how often the driver refused to take its context, since it last
+                                   took it in this attempt */
     int64_t since_us;           /* since when it does not compute; 0: it does */
     int64_t ordered_us;         /* when it was last to be suspended, resumed or moved */
     int64_t until_us;           /* of a pause for a probe: it goes on then, at the latest */
@@ -371,6 +373,15 @@ static inline int task_context_gpu(const struct task *task)
 {
     bool is_there = task->state == TASK_SUSPENDED && task->run->yield.context_gpus;
     return is_there ? task->run->yield.from_gpu : -1;
+}
+
+/* Is it suspended, and has the driver refused so often to take its context off its GPU that this
+ * counts as staying? Only the task's next turn can take it away: it is resumed on what is free
+ * (ask/placement.h). */
+static inline bool task_is_context_stuck(const struct task *task)
+{
+    return task_context_gpu(task) >= 0 &&
+           task->run->yield.context_refusals >= SUSPENSION_REFUSALS_MAX;
 }
 
 /* May a task be put on the GPU, as far as its contexts decide that? A suspended one whose contexts

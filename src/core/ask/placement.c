@@ -148,22 +148,43 @@ double core_needed_bytes(const struct core *core, const struct task *task)
                                        : (double)conditions->min_free_bytes;
 }
 
+/* Are no others on the GPU than contexts that stay? */
+static bool is_left_to(const struct core *core, const struct gpu_view *gpu, const struct task *task)
+{
+    bool is_left = !gpu->n_residents && !gpu->n_copies;
+    for (int i = 0; i < gpu->n_absent && is_left; i++)
+        is_left = gpu->absent[i].task == task->id ||
+                  task_is_context_stuck(core_find_task(core, gpu->absent[i].task));
+    return is_left;
+}
+
+/* Has it a context on a GPU where one stays that the driver does not take? */
+static bool is_beside_stuck(const struct core *core, const struct task *task)
+{
+    int at = task_context_gpu(task);
+    bool is_any = false;
+    for (int i = 0; at >= 0 && i < core->view.gpus[at].n_absent; i++)
+        is_any |= task_is_context_stuck(core_find_task(core, core->view.gpus[at].absent[i].task));
+    return is_any;
+}
+
 /* CORE_EXTERNAL_LASTS_US describes the rule. */
-static enum placement_answer try_beside_external(
+static enum placement_answer try_beside_lasting(
     const struct core *core, const struct placement_query *query, struct placement *ret_answer)
 {
     struct conditions conditions = *query->conditions;
     struct task task = *query->task;
     struct placement_query each = *query;
     conditions.margin_bytes = 0;
-    task.request.need.bytes -= core_restore_spare_bytes(core);
+    if (task_context_gpu(&task) < 0)
+        task.request.need.bytes -= core_restore_spare_bytes(core);
     each.conditions = &conditions;
     each.task = &task;
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         each.first_gpu = i;
         each.end_gpu = i + 1;
-        if (!gpu->n_residents && !gpu->n_absent && !gpu->n_copies &&
+        if (is_left_to(core, gpu, &task) &&
             query->policy->choose(&each, ret_answer->gpus, ret_answer->verdicts) == PLACE_NOW)
             return PLACE_NOW;
     }
@@ -179,9 +200,10 @@ enum placement_answer core_try_resumption(const struct core *core, const struct 
     enum placement_answer answer = node_choice_choose(
         core_task_policy(core, task), &query, ret_answer->gpus, ret_answer->verdicts);
     bool is_restored = task->run->yield.bytes.valid && task_context_gpu(task) < 0;
-    if (answer == PLACE_WAIT && is_restored && task->request.gpus == 1 &&
-        now_us - task->run->yield.since_us >= CORE_EXTERNAL_LASTS_US)
-        answer = try_beside_external(core, &query, ret_answer);
+    bool has_waited = is_restored && now_us - task->run->yield.since_us >= CORE_EXTERNAL_LASTS_US;
+    if (answer == PLACE_WAIT && task->request.gpus == 1 &&
+        (has_waited || is_beside_stuck(core, task)))
+        answer = try_beside_lasting(core, &query, ret_answer);
     return task->run->yield.is_relocating ? PLACE_WAIT : answer;
 }
 

@@ -42,6 +42,10 @@ double core_needed_bytes(const struct core *core, const struct task *task);
  * Chosen: longer than most programs take to start, and not long for one that waits. */
 #define CORE_EXTERNAL_LASTS_US (60 * SECOND_US)
 
+/* So does a task whose context has stayed on a GPU, where the driver does not take the others'
+ * (task_is_context_stuck) and nothing else is: each waits for the others' memory, and none would
+ * ever end. */
+
 /* Asks the policy of a suspended task for GPUs. `passes_reservation`: also those that are reserved
  * for the head of the main queue. A task whose copy is on its way from a neighbour GPU to the host
  * waits for its end: the verdicts may then say that it fits. */

@@ -163,6 +163,9 @@ void explain_yield(struct text_line *line, const struct core *core, const struct
         text_line_add(line, "; its context %s GPU %s",
             task->run->yield.is_relocating ? "leaves" : "has stayed on",
             core->view.gpus[task_context_gpu(task)].id.label);
+    if (task_is_context_stuck(task))
+        text_line_add(line, ", since the driver has refused %d times to take it off",
+            task->run->yield.context_refusals);
     if (task->ending)
         text_line_add(line, "; it is being ended");
     else if (task->run->yield.by_user)

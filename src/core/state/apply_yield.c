@@ -199,6 +199,7 @@ static void take_context_away(struct core *core, struct task *task, int64_t now_
     core_remove_context(core, task);
     task->run->yield.context_bytes = READING_NONE;
     task->run->yield.keeps_context = task->run->yield.is_relocating = false;
+    task->run->yield.context_refusals = 0;
 }
 
 static int apply_relocated(struct core *core, struct task *task, const struct event *event)
@@ -213,6 +214,15 @@ static int apply_relocated(struct core *core, struct task *task, const struct ev
     return 0;
 }
 
+/* The driver may take by now what it refused before: each suspension has one more try, at once. */
+static void allow_relocation(struct task_yield *yield)
+{
+    int before = yield->context_bytes.valid ? yield->context_refusals : 0;
+    yield->context_refusals = before < SUSPENSION_REFUSALS_MAX ? before
+                                                               : SUSPENSION_REFUSALS_MAX - 1;
+    yield->relocate_retry_us = 0;
+}
+
 static int apply_suspended(struct core *core, struct task *task, const struct event *event)
 {
     if (task->state != TASK_SUSPENDING)
@@ -222,6 +232,7 @@ static int apply_suspended(struct core *core, struct task *task, const struct ev
     task->run->yield.suspensions++;
     task->run->yield.context_bytes = event->yielded.context_bytes;
     task->run->yield.has_ranks = event->yielded.has_ranks;
+    allow_relocation(&task->run->yield);
     note_place(core, task, event->yielded.copy_bytes);
     return become_suspended(core, task, event->time_us);
 }
@@ -343,17 +354,29 @@ static int apply_moved(struct core *core, struct task *task, const struct event 
 
 /* ---- failures ---- */
 
-/* Chosen: a resumption that failed is tried again after 10 s, then after twice as long, at most
- * 11 min. */
+/* Chosen: a resumption that failed, or a context that the driver refused to take, is tried again
+ * after 10 s, then after twice as long, at most 11 min. */
 #define RETRY_FIRST_US    (10 * SECOND_US)
 #define RETRY_DOUBLED_MAX 6
 
+/* After so many failures before this one. */
+static int64_t next_try_us(int failures, int64_t now_us)
+{
+    return now_us +
+           (RETRY_FIRST_US << (failures < RETRY_DOUBLED_MAX ? failures : RETRY_DOUBLED_MAX));
+}
+
 static void retry_later(struct task *task, int64_t now_us)
 {
-    int doubled = task->run->yield.failures < RETRY_DOUBLED_MAX ? task->run->yield.failures
-                                                                : RETRY_DOUBLED_MAX;
-    task->run->yield.failures++;
-    task->run->yield.retry_us = now_us + (RETRY_FIRST_US << doubled);
+    task->run->yield.retry_us = next_try_us(task->run->yield.failures++, now_us);
+}
+
+/* A copy on a GPU that was lent is tried again soon each time. */
+static void fail_relocation(struct task_yield *yield, int64_t now_us)
+{
+    int failures = yield->has_neighbour ? 0 : yield->context_refusals++;
+    yield->is_relocating = false;
+    yield->relocate_retry_us = next_try_us(failures, now_us);
 }
 
 /* A process was not frozen: it has computed meanwhile, perhaps beside a task that is measured. */
@@ -378,8 +401,7 @@ static int apply_suspension_failed(struct core *core, struct task *task, const s
     if (task->state == TASK_PAUSED && !is_suspended)
         return fail_pause(core, task, event->time_us);
     if (task->run->yield.is_relocating && is_suspended) {
-        task->run->yield.is_relocating = false;
-        task->run->yield.relocate_retry_us = event->time_us + RETRY_FIRST_US;
+        fail_relocation(&task->run->yield, event->time_us);
         return 0;
     }
     if (!task_state_is_changing(task->state) || (task->state == TASK_SUSPENDING && is_suspended) ||

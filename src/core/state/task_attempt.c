@@ -74,7 +74,7 @@ void core_begin_attempt(struct task *task)
     struct task_yield *yield = &task->run->yield;
     yield->cannot_suspend = yield->cannot_pause = yield->neighbour_failed = false;
     yield->resumed_us = yield->retry_us = yield->relocate_retry_us = yield->attempt_stopped_us = 0;
-    yield->failures = 0;
+    yield->failures = yield->context_refusals = 0;
     task->run->memory_wait.n_unpaid = 0;
     core_begin_service(task);
     core_begin_promise(task);
