@@ -37,6 +37,7 @@ SEPARATOR = " + "
 COLUMNS = ["gpu", "driver", "sharing", "trainings", "speeds", "smact", "power_w", "crashed"]
 RATE_COLUMNS = ["gpu_uuid", "sharing", "training", "steps_per_s"]
 POLL_S = 0.25
+FASTER = 1.05  # than alone: no mix is; chosen
 Mix = Tuple[str, Tuple[str, ...]]  # how it shares, sorted trainings
 
 
@@ -283,6 +284,9 @@ class Measuring:
             print(f"{label}: {error}", file=sys.stderr, flush=True)
         else:
             print(f"{label}: {SEPARATOR.join(f'{s:.2f}' for s in speeds)}", flush=True)
+            if max(speeds) > FASTER:
+                print(f"{label}: faster than alone: the host was busy then, or the window is short",
+                      file=sys.stderr, flush=True)  # fmt: skip
 
     def all(self, read: Callable[[bool], Sequence[Mix]], within_s: float) -> bool:
         """Measures until nothing is missing, or no time is left. Returns whether all is known."""

@@ -1099,8 +1099,8 @@ static void test_many_slow_calls(void **state)
         {3000, 1160, 10000000},
         {60000, 1160, 18000000},
         {120000, 1160, 18000000},
-        {60000, 600, 8000000},
-        {60000, 300, 5000000},
+        {60000, 600, 12000000},
+        {60000, 300, 8000000},
     };
     for (size_t i = 0; i < sizeof trainings / sizeof *trainings; i++) {
         struct process p;
