@@ -1085,9 +1085,74 @@ static void test_few_slow_calls(void **state)
     end(&p);
 }
 
-/* Xception of batch 128 on an H200, which decodes its images, made two to four steps of 550 calls a
- * second. Each second without six steps erased what a longer window had found: nothing was known
- * for 35 s. */
+/* Calls as they were made: how many different ones there are, their symbols, and the calls by their
+ * number in that list; "+12": 12 ms pass. */
+struct recording {
+    FILE *file;
+    unsigned n;
+    uint32_t symbols[256];
+};
+
+static void open_recording(struct recording *recording, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s.txt", getenv("TEST_DATA"), name);
+    recording->file = fopen(path, "r");
+    assert_non_null(recording->file);
+    assert_int_equal(fscanf(recording->file, "%u", &recording->n), 1);
+    assert_in_range(recording->n, 1, 256);
+    for (unsigned i = 0; i < recording->n; i++)
+        assert_int_equal(fscanf(recording->file, "%u", &recording->symbols[i]), 1);
+}
+
+/* Notes the next call. Returns its symbol; 0: there are no more. */
+static uint32_t note_recorded(struct process *p, const struct recording *recording)
+{
+    char word[16];
+    while (fscanf(recording->file, "%15s", word) == 1) {
+        unsigned long number = strtoul(word, NULL, 10);
+        if (word[0] == '+') {
+            p->now_us += (int64_t)number * 1000;
+            continue;
+        }
+        assert_true(number < recording->n);
+        uint32_t symbol = recording->symbols[number];
+        if (step_counter_is_due(p->counter, symbol))
+            step_counter_note(p->counter, symbol, p->now_us);
+        return symbol;
+    }
+    return 0;
+}
+
+/* The first 15 s of Xception, batch 128, whose images four processes decode, beside another
+ * training on an H200: two steps of 550 calls a second, each with a copy of the images. Each second
+ * without six steps erased what a longer window had found: nothing was known for 35 s. */
+static void test_recorded_slow_calls(void **state)
+{
+    (void)state;
+    enum { IMAGES = 944062758 };
+    struct recording recording;
+    struct process p;
+    open_recording(&recording, "xception-calls");
+    begin(&p);
+    int64_t found_us = 0;
+    for (uint32_t symbol; (symbol = note_recorded(&p, &recording));) {
+        p.steps += symbol == IMAGES;
+        if (found_us == 0 && p.counter->marks.n > 0) {
+            found_us = p.now_us;
+            mark(&p);
+        }
+    }
+    assert_in_range(found_us, 1, 10000000);
+    assert_in_range(p.steps - p.marked_steps, 10, 20);
+    /* the one in which they were found, and the last, are not whole */
+    assert_in_range(p.counter->steps - p.marked_counter + 2, p.steps - p.marked_steps,
+        p.steps - p.marked_steps + 1);
+    fclose(recording.file);
+    end(&p);
+}
+
+/* The same by models: also behind a search for kernels, and faster. */
 static void test_many_slow_calls(void **state)
 {
     (void)state;
@@ -1202,6 +1267,7 @@ int main(void)
         cmocka_unit_test(test_few_calls_after_many),
         cmocka_unit_test(test_few_slow_calls),
         cmocka_unit_test(test_late_launches),
+        cmocka_unit_test(test_recorded_slow_calls),
         cmocka_unit_test(test_many_slow_calls),
         cmocka_unit_test(test_no_period_is_unknown),
         cmocka_unit_test(test_slower_steps),
