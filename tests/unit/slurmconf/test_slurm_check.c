@@ -207,6 +207,10 @@ static void test_wake_file(void **state)
     assert_fails(&facts, "wake-file", "wake-file /w, Slurm's scripts write /v");
     facts.wake_wanted = "/w";
     assert_passes(&facts, "wake-file", "at once, by /w");
+    char path[300] = "/";
+    memset(path + 1, 'd', sizeof path - 2);
+    facts.wake_file = path;
+    assert_fails(&facts, "wake-file", "write /w: submissions are seen late");
 }
 
 static void test_controller(void **state)
