@@ -1318,9 +1318,13 @@ class TwoAtOnce(Suspend):
         large, small = self.start_two()
         pids = {large: self.pid(large, LARGE_MIB), small: self.pid(small)}
         for i in range(self.rounds):
-            verb, state = (("suspend", "SUSPENDED"), ("resume", "RUNNING"))[i % 2]
+            verb, state, before = (
+                ("suspend", "SUSPENDED", "RUNNING"),
+                ("resume", "RUNNING", "SUSPENDED"),
+            )[i % 2]
             self.post(large, verb)
             self.post(small, verb)
+            until(lambda: all(self.task(t)["state"] != before for t in pids), "both orders")
             helpers = until(lambda: len(self.helpers()) == 2 and self.helpers(), "two helpers")
             if i % 3 == 2:
                 self.restart(signal.SIGKILL)
