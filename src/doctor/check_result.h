@@ -7,7 +7,7 @@
 
 struct doctor_check {
     const char *name;
-    bool is_ok; /* it works, or it is not needed on this machine */
+    bool is_ok;        /* it works, or it is not needed on this machine */
     char detail[1024]; /* names files: chosen for a few long paths */
     char advice[256];  /* what to do; "": nothing */
 };
