@@ -235,10 +235,17 @@ def alone_rows(rows: List[Dict[str, str]]) -> Iterator[List[str]]:
         if SEPARATOR not in name and row["speeds"]:
             activity_here = row["smact"] and f"{float(row['smact']):.2f}"
             yield [name, activity_here, text_of(activity.get(name), 2),
-                   f"{float(row['power_w']):.0f}"]  # fmt: skip
+                   row["power_w"] and f"{float(row['power_w']):.0f}"]  # fmt: skip
+
+
+def figures(rows: List[Dict[str, str]], key: str) -> List[float]:
+    """Those that are known."""
+    return [float(row[key]) for row in rows if row[key]]
 
 
 def middle(values: List[float], decimals: int) -> str:
+    if not values:
+        return ""
     least, most = min(values), max(values)
     return (f"{statistics.median(values):.{decimals}f} "
             f"({least:.{decimals}f} to {most:.{decimals}f})")  # fmt: skip
@@ -256,8 +263,8 @@ def size_rows(rows: List[Dict[str, str]]) -> Iterator[List[str]]:
             yield [str(size), str(len(group)), str(len(group) - len(known)),
                    middle([sum(one) for one in speeds], 2),
                    middle([speed for one in speeds for speed in one], 2),
-                   middle([float(row["smact"]) for row in known], 2),
-                   middle([float(row["power_w"]) for row in known], 0)]  # fmt: skip
+                   middle(figures(known, "smact"), 2),
+                   middle(figures(known, "power_w"), 0)]  # fmt: skip
 
 
 def blocks_of(colloc: str, mixes: str) -> Dict[str, str]:

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,14 +169,16 @@ int process_signal(struct process_id id, int signal)
 {
     struct process_stat now;
     int pidfd = (int)syscall(SYS_pidfd_open, id.pid, 0);
-    if (pidfd < 0)
-        return -errno;
+    if (pidfd < 0 && errno == ESRCH)
+        return -ESRCH;
     int r = process_read_stat(id.pid, &now);
     if (r == 0 && now.start_ticks != id.born)
         r = -ESRCH;
-    if (r == 0 && syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0)
+    if (r == 0 && (pidfd >= 0 ? syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0)
+                              : kill(id.pid, signal)) < 0) /* no pidfds, or none left */
         r = -errno;
-    close(pidfd);
+    if (pidfd >= 0)
+        close(pidfd);
     return r;
 }
 

@@ -17,6 +17,7 @@ struct event_reader {
     struct api_stream *stream;
     uid_t uid;
     int64_t place; /* up to where it has the events, in numbers of who uses it */
+    uint64_t turn; /* of who uses it: when it was last served */
     struct event_reader *next, **link;
 };
 

@@ -16,8 +16,8 @@
  * Once a second each reader that has received everything so far gets the changes. The text for all
  * readers is written once and shared. A slow reader misses seconds, and then gets the changes since
  * its last event: the tasks with later events in the log. So does a reader that reconnects with
- * Last-Event-ID, also to another daemon over the same log. Such a text takes up to 30 ms, so a few
- * of these readers have their turn at a time, and other requests between them.
+ * Last-Event-ID, also to another daemon over the same log. Such a text takes up to 30 ms, so these
+ * readers have their turn one after the other, and other requests between them.
  *
  * Every reader gets a task as users other than its owner may see it.
  */
@@ -35,8 +35,7 @@
 #define PERIOD_MS        1000
 #define TASKS_MAX        200   /* in one event; more is a reset; chosen: half a megabyte */
 #define EVENTS_MAX       10000 /* in the log that are searched for one reader */
-#define CATCHING_UP_MAX  2     /* readers in a turn; chosen */
-#define CATCHING_UP_MS   20    /* until the next turn of these; chosen */
+#define CATCHING_UP_MS   20    /* between two readers that missed something; chosen */
 #define READERS_PER_USER 64
 #define READERS_MAX      512
 
@@ -47,6 +46,7 @@ struct event_feed {
     struct event_readers readers;
     uv_timer_t timer, catching_up; /* the second for those that missed something */
     int64_t seq;                   /* at the last turn */
+    uint64_t turns;                /* given so far, and readers that came */
     int timers;                    /* that are not closed */
     bool is_closed;
 };
@@ -161,23 +161,31 @@ static void send_piece(struct event_reader *reader, struct api_piece *piece, int
     reader->place = seq;
 }
 
-/* A few of the readers that were not up to date at the last turn get what they missed. One that is
- * ahead of it, since it came later, has its turn with the next one. */
+/* The reader that was not up to date at the last turn and has waited longest since its own; NULL:
+ * none. One that is ahead of that turn, since it came later, is served with the next one. */
+static struct event_reader *next_behind(const struct event_feed *feed)
+{
+    struct event_reader *next = NULL;
+    for (struct event_reader *reader = feed->readers.first; reader; reader = reader->next)
+        if (reader->place < feed->seq && api_stream_is_idle(reader->stream) &&
+            (!next || reader->turn < next->turn))
+            next = reader;
+    return next;
+}
+
+/* One of these readers gets what it missed, so that other requests are answered between two. */
 static void on_catching_up(uv_timer_t *timer)
 {
     struct event_feed *feed = timer->data;
-    int n = 0;
-    for (struct event_reader *reader = feed->readers.first; reader; reader = reader->next) {
-        if (reader->place >= feed->seq || !api_stream_is_idle(reader->stream))
-            continue;
-        if (n++ == CATCHING_UP_MAX) {
-            uv_timer_start(timer, on_catching_up, CATCHING_UP_MS, 0);
-            break;
-        }
-        struct api_piece *missed = make_piece(feed->http, reader->place, feed->seq, true);
-        send_piece(reader, missed, feed->seq);
-        api_piece_release(missed);
-    }
+    struct event_reader *reader = next_behind(feed);
+    if (!reader)
+        return;
+    struct api_piece *missed = make_piece(feed->http, reader->place, feed->seq, true);
+    reader->turn = ++feed->turns;
+    send_piece(reader, missed, feed->seq);
+    api_piece_release(missed);
+    uv_update_time(timer->loop); /* the pause begins now */
+    uv_timer_start(timer, on_catching_up, CATCHING_UP_MS, 0);
     http_serve_soon(feed->http);
 }
 
@@ -279,6 +287,7 @@ void route_events(void *context, struct api_request *request)
     struct event_reader *reader = event_readers_add(&feed->readers, request, seq);
     if (!reader)
         return;
+    reader->turn = ++feed->turns;
     if (is_first) {
         feed->seq = now;
         uv_timer_start(&feed->timer, on_turn, PERIOD_MS, PERIOD_MS);

@@ -10,6 +10,7 @@
  * A process without a carrier leaves by the driver alone; clients of MPS and ranks of NCCL by their
  * carriers alone. What fails on the way out comes back before the gates open: all or none.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -178,7 +179,7 @@ static double left_bytes(const struct away_jobs *away)
         const struct preload_page *page = page_of(away, i);
         bytes -= page ? (double)atomic_load(&page->carry_bytes) : 0;
     }
-    return bytes;
+    return fmax(0, bytes); /* the record is older than what they took */
 }
 
 /* What stays on each GPU, as contexts: at least one byte, since the job comes back only there. */
