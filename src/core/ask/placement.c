@@ -158,6 +158,12 @@ static bool is_left_to(const struct core *core, const struct gpu_view *gpu, cons
     return is_left;
 }
 
+bool core_is_left_to_stuck(const struct core *core, const struct task *task)
+{
+    return task_is_context_stuck(task) &&
+           is_left_to(core, &core->view.gpus[task_context_gpu(task)], task);
+}
+
 /* Has it a context on a GPU where one stays that the driver does not take? */
 static bool is_beside_stuck(const struct core *core, const struct task *task)
 {

@@ -12,8 +12,8 @@
  * (stop_choice.c). Of several tasks whose slot has ended, the one that has run longest is
  * suspended. A task does not give its turn to a task of a lower priority. A client of MPS, whose
  * context has stayed on its GPU, waits for its turn there; the others go on elsewhere meanwhile.
- * A task whose context the driver does not take passes the head's reservation: its end frees the
- * GPU of that.
+ * A task whose context the driver does not take passes the head's reservation where nothing else is
+ * on its GPU: its end frees that.
  *
  * Example: slots of 10 min, one GPU, on which one of the tasks 1, 2 and 3 fits. Task 1 runs, 2 and
  * 3 are queued. After 10 min task 1 is suspended and 2 starts; after 10 more 2 is suspended and 3
@@ -136,6 +136,6 @@ int core_schedule_turns(struct core *core, int64_t now_us)
     for (; i < n && r == 0; i++)
         if (may_pass(core, turns[i], any_waits || next))
             r = core_try_resume(
-                core, turns[i], task_is_context_stuck(turns[i]), now_us, &core->placement);
+                core, turns[i], core_is_left_to_stuck(core, turns[i]), now_us, &core->placement);
     return r;
 }
