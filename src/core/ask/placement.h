@@ -46,7 +46,7 @@ double core_needed_bytes(const struct core *core, const struct task *task);
  * (task_is_context_stuck) and nothing else is: each waits for the others' memory, and none would
  * ever end. */
 
-/* Is the task's context one that the driver does not take, on a GPU that has no others than such? */
+/* Is the task's context one that the driver does not take, on a GPU with no others than such? */
 bool core_is_left_to_stuck(const struct core *core, const struct task *task);
 
 /* Asks the policy of a suspended task for GPUs. `passes_reservation`: also those that are reserved
